@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registers the device "tpu" with PyTorch. PyTorch calls `load` at the end of `import torch` (entry-point group
+`torch.backends`); whoever calls it again gets the same result at no cost.
+
+Nothing is started here, and nothing is raised: an exception would break `import torch` for everybody."""
+
+import os
+import sys
+import warnings
+
+_done = False
+error = None  # why the device is not there, if loading failed
+
+
+def load():
+    """Registers the device, once. With TORCH_TPU_PLUGIN=none PyTorch stays as it is without us."""
+    global _done, error
+    if _done:
+        return
+    _done = True
+    if os.environ.get("TORCH_TPU_PLUGIN") == "none":
+        return
+    try:
+        _register()
+    except Exception as failure:
+        error = failure
+        warnings.warn(f"torch_tpu could not be loaded, there is no device tpu: {failure!r}", RuntimeWarning, stacklevel=2)
+
+
+def _register():
+    import torch
+
+    from torch_tpu import _C, _plugin
+
+    _C.set_finder(_plugin.find)
+    torch.utils.rename_privateuse1_backend("tpu")
+
+    from torch_tpu import _backends, _device
+
+    torch._register_device_module("tpu", _device)
+    sys.modules["torch.tpu.memory"] = _device.memory
+    torch.backends.tpu = _backends
+    sys.modules["torch.backends.tpu"] = _backends
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    if "torch._dynamo.device_interface" in sys.modules:
+        _register_dynamo_interface(sys.modules["torch._dynamo.device_interface"])
+    else:
+        sys.meta_path.insert(0, _DynamoWatcher())
+
+
+class _DynamoWatcher:
+    """PyTorch has an interface for "tpu" of its own, and sets it up after any that was registered before. So ours is put in its
+    place right after that module was imported. Importing it here would cost seconds in programs that never compile."""
+
+    name = "torch._dynamo.device_interface"
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != self.name:
+            return None
+        import importlib.util
+
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _AfterImport(spec.loader)
+        return spec
+
+
+class _AfterImport:
+    def __init__(self, loader):
+        self.loader = loader
+
+    def __getattr__(self, name):
+        return getattr(self.loader, name)
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        self.loader.exec_module(module)
+        module.__spec__.loader = module.__loader__ = self.loader
+        _register_dynamo_interface(module)
+
+
+def _register_dynamo_interface(module):
+    """Makes `torch._dynamo.device_interface` use torch.tpu for "tpu" whenever it sets up its table."""
+    from torch_tpu import _dynamo_interface
+
+    _dynamo_interface.install(module)

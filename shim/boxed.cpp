@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The boxed kernel: stack to call, call to outputs, outputs to stack. On an unknown call it asks PyTorch for the outputs' shapes
+// and has the C side make the plan, from the op's entry or from captured PyTorch code.
+#include "boxed.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/Context.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <mutex>
+#include <unordered_map>
+
+#include "infer.h"
+
+namespace tt {
+
+namespace {
+
+using torch::jit::Stack;
+
+c10::ArrayRef<c10::IValue> arguments_of(const Overload& overload, const Stack& stack) {
+  return c10::ArrayRef<c10::IValue>(stack).slice(stack.size() - overload.args.size(), overload.args.size());
+}
+
+// Outputs that are no tensors, by plan (known by its metas).
+std::mutex others_lock;
+std::unordered_map<const tt_meta*, std::vector<c10::IValue>> others_by_plan;
+
+void push_outputs(const Overload& overload, Stack* stack, tt_outputs* outputs, std::vector<c10::IValue> others) {
+  size_t base = stack->size() - overload.args.size();
+  c10::SmallVector<c10::IValue, 4> values;
+  int next = 0;
+  size_t other = 0;
+  for (size_t k = 0; k < overload.returns.size(); ++k) {
+    int alias = overload.return_alias[k];
+    if (overload.returns[k] == ReturnKind::Other) {
+      values.push_back(other < others.size() ? others[other] : c10::IValue());
+      other += 1;
+    } else if (alias >= 0) {
+      values.push_back((*stack)[base + static_cast<size_t>(alias)]);
+      next += 1;
+    } else if (overload.returns[k] == ReturnKind::TensorList) {
+      c10::List<at::Tensor> list;
+      for (; next < outputs->count; ++next) {
+        list.push_back(wrap(outputs->items[next].storage, *outputs->items[next].meta));
+      }
+      values.push_back(list);
+    } else {
+      const tt_output& o = outputs->items[next++];
+      values.push_back(o.storage != nullptr ? wrap(o.storage, *o.meta) : at::Tensor());
+    }
+  }
+  tt_outputs_deinit(outputs);
+  stack->resize(base);
+  for (c10::IValue& value : values) {
+    stack->push_back(std::move(value));
+  }
+}
+
+void set_precision() {
+  // "highest" is full f32; "high" allows three bf16 passes, "medium" one.
+  auto precision = at::globalContext().float32MatmulPrecision();
+  tt_precision_set(precision == at::Float32MatmulPrecision::HIGHEST ? 2 : precision == at::Float32MatmulPrecision::HIGH ? 1 : 0);
+}
+
+// ---- captured PyTorch code ----------------------------------------------------------------------------------------------
+
+// Replaces the tensors among `arguments` by their stand-ins.
+class StandIns {
+ public:
+  StandIns(tt_capture* capture, const Overload& overload) : capture_(capture), overload_(overload) {}
+
+  Stack make(c10::ArrayRef<c10::IValue> arguments) {
+    Stack stack;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      stack.push_back(one(arguments[i], overload_.args[i].kind));
+    }
+    return stack;
+  }
+
+ private:
+  at::Tensor tensor(const at::Tensor& t) {
+    int slot = slot_++;
+    if (!t.defined() || t.device().type() != kTpu) {
+      return t;
+    }
+    for (const auto& [from, to] : made_) {
+      if (from == t.unsafeGetTensorImpl()) {
+        return to;
+      }
+    }
+    tt_storage* storage = nullptr;
+    tt_meta meta;
+    check(tt_capture_input(capture_, slot, &storage, &meta));
+    made_.emplace_back(t.unsafeGetTensorImpl(), wrap(storage, meta));
+    return made_.back().second;
+  }
+
+  c10::IValue one(const c10::IValue& value, ArgKind kind) {
+    if (kind == ArgKind::Tensor) {
+      return tensor(value.isTensor() ? value.toTensor() : at::Tensor());
+    }
+    if (kind == ArgKind::TensorList && value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& t : value.toTensorVector()) {
+        list.push_back(tensor(t));
+      }
+      return list;
+    }
+    if (kind == ArgKind::TensorList && value.isList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const c10::IValue& item : value.toListRef()) {
+        at::Tensor t = tensor(item.isTensor() ? item.toTensor() : at::Tensor());
+        list.push_back(t.defined() ? std::make_optional(t) : std::nullopt);
+      }
+      return list;
+    }
+    return value;
+  }
+
+  tt_capture* capture_;
+  const Overload& overload_;
+  int slot_ = 0;
+  std::vector<std::pair<c10::TensorImpl*, at::Tensor>> made_;
+};
+
+void call_composite(const c10::OperatorHandle& op, Stack* stack) {
+  for (auto key : {c10::DispatchKey::CompositeExplicitAutograd, c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
+                   c10::DispatchKey::CompositeImplicitAutograd}) {
+    if (op.hasKernelForDispatchKey(key)) {
+      op.callBoxedForDispatchKey(key, *stack);
+      return;
+    }
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(false, op.operator_name(), " has no composite kernel");
+}
+
+void call_captured(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) {
+  const tt_op* entry = tt_overload_op(overload.c);
+  if (entry != nullptr && tt_op_route(entry) == TT_ROUTE_COMPOSITE) {
+    call_composite(op, stack);
+  } else {
+    run_decomposition(op, stack);
+  }
+}
+
+// Describes what captured code returned.
+void collect(const Stack& stack, std::vector<at::Tensor>* tensors, std::vector<c10::IValue>* others, const Overload& overload,
+             const Stack& given) {
+  if (overload.outputs_are_mutated) {
+    for (int i : overload.mutated) {
+      const c10::IValue& value = given[static_cast<size_t>(i)];
+      if (value.isTensorList()) {
+        for (const at::Tensor& t : value.toTensorVector()) {
+          tensors->push_back(t);
+        }
+      } else {
+        tensors->push_back(value.toTensor());
+      }
+    }
+    return;
+  }
+  TORCH_CHECK(stack.size() == overload.returns.size(), overload.name, ": captured code returned ", stack.size(), " values");
+  for (size_t k = 0; k < stack.size(); ++k) {
+    if (overload.returns[k] == ReturnKind::Other) {
+      others->push_back(stack[k]);
+    } else if (overload.returns[k] == ReturnKind::TensorList) {
+      for (const at::Tensor& t : stack[k].toTensorVector()) {
+        tensors->push_back(t);
+      }
+    } else {
+      tensors->push_back(stack[k].isTensor() ? stack[k].toTensor() : at::Tensor());
+    }
+  }
+}
+
+// Makes the call's plan by capturing. Throws what the captured code throws.
+void capture_plan(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments, tt_call* call,
+                  std::vector<c10::IValue>* others) {
+  tt_capture* capture = nullptr;
+  check(tt_capture_begin(call, &capture));
+  std::vector<at::Tensor> returned;
+  std::vector<tt_tensor> described;
+  try {
+    at::AutoDispatchBelowADInplaceOrView below_autograd;
+    c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    Stack stack = StandIns(capture, overload).make(arguments);
+    Stack given = stack;
+    call_captured(op, overload, &stack);
+    collect(stack, &returned, others, overload, given);
+    described.resize(returned.size());
+    for (size_t k = 0; k < returned.size(); ++k) {
+      describe(returned[k], &described[k]);
+    }
+  } catch (...) {
+    tt_capture_abandon(capture);
+    throw;
+  }
+  check(tt_capture_end(capture, static_cast<int>(described.size()), described.data()));
+}
+
+// ---- routes -------------------------------------------------------------------------------------------------------------
+
+bool is_lowered(const Overload& overload) {
+  const tt_op* entry = tt_overload_op(overload.c);
+  return entry != nullptr && tt_op_route(entry) == TT_ROUTE_LOWERING;
+}
+
+// Inside a capture: every call becomes part of the program.
+void run_in_capture(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) {
+  if (!is_lowered(overload)) {
+    size_t base = stack->size() - overload.args.size();
+    Stack inner(stack->begin() + static_cast<std::ptrdiff_t>(base), stack->end());
+    call_captured(op, overload, &inner);
+    stack->resize(base);
+    for (c10::IValue& value : inner) {
+      stack->push_back(std::move(value));
+    }
+    return;
+  }
+  bool resized = false;
+  Inferred inferred = infer(op, overload, arguments_of(overload, *stack), &resized);
+  CallArgs args(overload, arguments_of(overload, *stack));
+  tt_outputs outputs;
+  check(tt_capture_call(&args.call, static_cast<int>(inferred.metas.size()), inferred.metas.data(), &outputs));
+  push_outputs(overload, stack, &outputs, std::move(inferred.others));
+}
+
+// Makes a plan, or runs the call on the CPU (true).
+bool make_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* stack, std::vector<c10::IValue>* others) {
+  const tt_op* entry = tt_overload_op(overload.c);
+  if (is_lowered(overload)) {
+    bool resized = false;
+    Inferred inferred = infer(op, overload, arguments_of(overload, *stack), &resized);
+    CallArgs args(overload, arguments_of(overload, *stack));
+    tt_status status = tt_call_lower(&args.call, static_cast<int>(inferred.metas.size()), inferred.metas.data());
+    if (tt_status_code(status) == TT_UNIMPLEMENTED) {
+      std::string reason = tt_status_text(status);
+      tt_status_free(status);
+      run_on_cpu(op, stack, reason.c_str());
+      return true;
+    }
+    check(status);
+    *others = std::move(inferred.others);
+    return false;
+  }
+  if (entry != nullptr && tt_op_route(entry) == TT_ROUTE_FALLBACK) {
+    run_on_cpu(op, stack, tt_op_note(entry));
+    return true;
+  }
+  if (entry == nullptr && !has_decomposition(op)) {
+    run_on_cpu(op, stack, "it has no entry in the op table and no decomposition in PyTorch");
+    return true;
+  }
+  CallArgs args(overload, arguments_of(overload, *stack));
+  try {
+    capture_plan(op, overload, arguments_of(overload, *stack), &args.call, others);
+  } catch (const std::exception& e) {
+    // Bad arguments raise on the CPU too, in PyTorch's own words; what cannot be captured is computed there.
+    run_on_cpu(op, stack, e.what());
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void run(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) {
+  if (C10_UNLIKELY(probing()) && !overload.mutated.empty()) {
+    note_probe(overload, stack);
+    return;
+  }
+  if (tt_capture_current() != nullptr) {
+    run_in_capture(op, overload, stack);
+    return;
+  }
+  set_precision();
+  for (int attempt = 0;; ++attempt) {
+    tt_outputs outputs;
+    bool hit = false;
+    {
+      CallArgs args(overload, arguments_of(overload, *stack));
+      check(tt_call_run(&args.call, &outputs, &hit));
+    }
+    if (hit) {
+      std::vector<c10::IValue> others;
+      if (outputs.count > 0 && overload.returns.size() > static_cast<size_t>(outputs.count)) {
+        std::lock_guard<std::mutex> guard(others_lock);
+        others = others_by_plan[outputs.items[0].meta];
+      }
+      push_outputs(overload, stack, &outputs, std::move(others));
+      return;
+    }
+    TORCH_INTERNAL_ASSERT(attempt < 8, overload.name, ": the plan just made is not found");
+    std::vector<c10::IValue> others;
+    if (make_plan(op, overload, stack, &others)) {
+      return;
+    }
+    if (!others.empty()) {
+      // Learn the plan's metas by a run of it.
+      CallArgs args(overload, arguments_of(overload, *stack));
+      check(tt_call_run(&args.call, &outputs, &hit));
+      if (hit) {
+        if (outputs.count > 0) {
+          std::lock_guard<std::mutex> guard(others_lock);
+          others_by_plan[outputs.items[0].meta] = others;
+        }
+        push_outputs(overload, stack, &outputs, std::move(others));
+        return;
+      }
+    }
+  }
+}
+
+void Kernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+  if (C10_UNLIKELY(!overload_.has_value())) {
+    static std::mutex lock;
+    std::lock_guard<std::mutex> guard(lock);
+    if (!overload_.has_value()) {
+      overload_ = read_schema(op.schema(), op_);
+    }
+  }
+  run(op, *overload_, stack);
+}
+
+void run_unlisted(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+  static std::mutex lock;
+  static std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<Overload>> known;
+  const Overload* overload = nullptr;
+  {
+    std::lock_guard<std::mutex> guard(lock);
+    auto& entry = known[&op.schema()];
+    if (entry == nullptr) {
+      entry = std::make_unique<Overload>(read_schema(op.schema(), nullptr));
+    }
+    overload = entry.get();
+  }
+  run(op, *overload, stack);
+}
+
+void copy_on_device(const at::Tensor& dst, const at::Tensor& src) {
+  tt_tensor to, from;
+  describe(dst, &to);
+  describe(src, &from);
+  check(tt_copy_on_device(&to, &from));
+}
+
+}  // namespace tt

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "stack.h"
+
+namespace tt {
+
+// THE kernel: one object an overload, or one for all ops that have no entry (then it looks the overload up).
+class Kernel final : public c10::OperatorKernel {
+ public:
+  explicit Kernel(const tt_op* op) : op_(op) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+ private:
+  const tt_op* op_;
+  std::optional<Overload> overload_;
+};
+
+// Serves one call of an overload: by its plan, its entry, a captured kernel or decomposition, or the CPU.
+void run(const c10::OperatorHandle& op, const Overload& overload, torch::jit::Stack* stack);
+
+// The kernel for every op without an entry.
+void run_unlisted(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+}  // namespace tt

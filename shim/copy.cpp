@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copies between host and device, and reading one element. Dtypes are converted on the side the data comes from if that is the
+// host, else on the host as well; copies on one device go through the op table (boxed.cpp).
+#include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
+#include <ATen/ops/_local_scalar_dense.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <deque>
+#include <mutex>
+
+#include "shim.h"
+
+namespace tt {
+namespace {
+
+// Copies to the host that are under way; each keeps its pinned tensor. Never destroyed: the device may still be writing when
+// the process ends.
+struct Pending {
+  tt_marker* marker;
+  at::Tensor host;
+};
+std::mutex pending_mutex;
+std::deque<Pending>& pending() {
+  static auto* const list = new std::deque<Pending>;
+  return *list;
+}
+
+// Takes the finished copies out of the list; all of them after waiting, if `wait`.
+void drain(bool wait) {
+  std::deque<Pending> finished;
+  {
+    const std::lock_guard<std::mutex> lock(pending_mutex);
+    auto& list = pending();
+    while (!list.empty() && (wait || tt_marker_done(list.front().marker))) {
+      finished.push_back(std::move(list.front()));
+      list.pop_front();
+    }
+  }
+  tt_status failure = nullptr;
+  for (const Pending& copy : finished) {
+    tt_status status = tt_marker_await(copy.marker);
+    tt_marker_destroy(copy.marker);
+    if (failure == nullptr) {
+      failure = status;
+    } else {
+      tt_status_free(status);
+    }
+  }
+  check(failure);
+}
+
+void from_host(const at::Tensor& dst, const at::Tensor& src) {
+  if (src.numel() < dst.numel()) {  // send what there is, repeat it over there
+    at::Tensor small = empty_strided(src.sizes(), src.contiguous().strides(), dst.scalar_type(), dst.device().index());
+    from_host(small, src);
+    copy_on_device(dst, small);
+    return;
+  }
+  const at::Tensor dense = src.to(dst.scalar_type()).expand(dst.sizes()).contiguous();
+  tt_tensor target;
+  describe(dst, &target);
+  check(tt_copy_from_host(&target, dense.const_data_ptr()));
+}
+
+void to_host(const at::Tensor& dst, const at::Tensor& src, bool non_blocking) {
+  tt_tensor source;
+  describe(src, &source);
+  if (dst.scalar_type() == src.scalar_type() && dst.sizes() == src.sizes() && dst.is_contiguous() && !dst.is_neg()) {
+    if (non_blocking && is_pinned(dst.const_data_ptr())) {
+      drain(false);
+      tt_marker* marker = nullptr;
+      check(tt_copy_to_host_async(&source, dst.mutable_data_ptr(), &marker));
+      const std::lock_guard<std::mutex> lock(pending_mutex);
+      pending().push_back({marker, dst});
+    } else {
+      check(tt_copy_to_host(&source, dst.mutable_data_ptr()));
+    }
+    return;
+  }
+  const at::Tensor dense = at::empty(src.sizes(), src.options().device(at::kCPU).memory_format(at::MemoryFormat::Contiguous));
+  check(tt_copy_to_host(&source, dense.mutable_data_ptr()));
+  dst.copy_(dense);
+}
+
+void across(const at::Tensor& dst, const at::Tensor& src) {
+  const at::Tensor ready = src.to(dst.scalar_type()).expand(dst.sizes());
+  tt_tensor target, source;
+  describe(dst, &target);
+  describe(ready, &source);
+  check(tt_copy_across(&target, &source));
+}
+
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
+  TORCH_CHECK(at::is_expandable_to(self.sizes(), dst.sizes()), "The size of tensor a ", self.sizes(),
+              " cannot be broadcast to the destination's size ", dst.sizes());
+  if (dst.numel() == 0) {
+    return dst;
+  }
+  if (dst.is_conj()) {
+    copy_from(self.conj(), dst.conj(), non_blocking);
+    return dst;
+  }
+  if (dst.is_neg()) {
+    copy_from(self.neg(), dst._neg_view(), non_blocking);
+    return dst;
+  }
+  const at::Tensor src = self.resolve_conj().resolve_neg();
+  if (src.device().type() == at::kCPU) {
+    from_host(dst, src);
+  } else if (dst.device().type() == at::kCPU) {
+    to_host(dst, src, non_blocking);
+  } else if (src.device() == dst.device()) {
+    copy_on_device(dst, src);
+  } else if (src.device().type() == kTpu && dst.device().type() == kTpu) {
+    across(dst, src);
+  } else {  // some other accelerator: by way of the host
+    dst.copy_(src.to(at::kCPU));
+  }
+  return dst;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
+  dst.resize_(self.sizes());
+  return copy_from(self, dst, false);
+}
+
+at::Scalar local_scalar(const at::Tensor& self) {
+  const at::Tensor src = self.resolve_conj().resolve_neg();
+  const at::Tensor host = at::detail::empty_cpu({}, at::TensorOptions().dtype(src.scalar_type()));
+  tt_tensor source;
+  describe(src, &source);
+  check(tt_copy_to_host(&source, host.mutable_data_ptr()));
+  return at::_local_scalar_dense(host);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_copy_from", copy_from);
+  m.impl("_copy_from_and_resize", copy_from_and_resize);
+  m.impl("_local_scalar_dense", local_scalar);
+}
+
+// copy_from looks at these bits itself; PyTorch's fallbacks would hand it a copy of the destination.
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+
+}  // namespace
+
+void finish_copies() { drain(true); }
+
+}  // namespace tt

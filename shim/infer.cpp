@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Output shapes, dtypes, strides and argument errors from PyTorch itself.
+//
+// A structured op's shape function is C++ that only its kernels reach, and `import torch` covers most Meta kernels by Python
+// references with other error texts. So for structured ops PyTorch's default kernel (CompositeExplicitAutogradNonFunctional) is
+// run on the real arguments: it works out the output, makes it, and calls the op's out= overload, where we note the output and stop.
+// Other ops are asked by their Meta kernel.
+#include "infer.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/native/Resize.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+namespace tt {
+
+namespace {
+
+// Meta tensors for the call's tensors; the same tensor twice stays one.
+class Metas {
+ public:
+  at::Tensor of(const at::Tensor& tensor) {
+    if (!tensor.defined()) {
+      return tensor;
+    }
+    for (const auto& [from, to] : made_) {
+      if (from == tensor.unsafeGetTensorImpl()) {
+        return to;
+      }
+    }
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+      return tensor;  // Meta kernels in Python take it for the number it is
+    }
+    at::Tensor meta = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kMeta));
+    made_.emplace_back(tensor.unsafeGetTensorImpl(), meta);
+    return meta;
+  }
+
+  c10::IValue of(const c10::IValue& value, ArgKind kind) {
+    if (kind == ArgKind::Tensor) {
+      return value.isTensor() ? c10::IValue(of(value.toTensor())) : value;
+    }
+    if (kind == ArgKind::TensorList && value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& t : value.toTensorVector()) {
+        list.push_back(of(t));
+      }
+      return list;
+    }
+    if (kind == ArgKind::TensorList && value.isList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const c10::IValue& item : value.toListRef()) {
+        list.push_back(item.isTensor() ? std::make_optional(of(item.toTensor())) : std::nullopt);
+      }
+      return list;
+    }
+    if (kind == ArgKind::Device && value.isDevice() && value.toDevice().type() == kTpu) {
+      return c10::IValue(c10::Device(c10::kMeta));
+    }
+    return kind == ArgKind::Generator ? c10::IValue() : value;
+  }
+
+ private:
+  std::vector<std::pair<c10::TensorImpl*, at::Tensor>> made_;
+};
+
+tt_meta meta_of(const at::Tensor& t) {
+  tt_meta m{};
+  if (!t.defined()) {
+    return m;
+  }
+  m.dtype = from_torch(t.scalar_type());
+  TORCH_CHECK(t.dim() <= TT_MAX_RANK, "expected a tensor of at most ", TT_MAX_RANK, " dimensions on tpu, got ", t.dim());
+  m.rank = static_cast<int32_t>(t.dim());
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    m.sizes[d] = t.size(d);
+    m.strides[d] = t.stride(d);
+  }
+  return m;
+}
+
+void add_tensors(const c10::IValue& value, std::vector<tt_meta>* metas) {
+  if (value.isTensor()) {
+    metas->push_back(meta_of(value.toTensor()));
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& t : value.toTensorVector()) {
+      metas->push_back(meta_of(t));
+    }
+  } else if (value.isNone()) {
+    metas->push_back(tt_meta{});
+  } else {
+    for (const c10::IValue& item : value.toListRef()) {
+      metas->push_back(meta_of(item.isTensor() ? item.toTensor() : at::Tensor()));
+    }
+  }
+}
+
+// Resizes `tensor` to what its meta became.
+bool follow_resize(const c10::IValue& value, const c10::IValue& meta) {
+  if (!value.isTensor() || !value.toTensor().defined() || value.toTensor().sizes() == meta.toTensor().sizes()) {
+    return false;
+  }
+  const at::Tensor& t = value.toTensor();
+  const at::Tensor& m = meta.toTensor();
+  t.resize_(m.sizes());
+  if (t.strides() != m.strides()) {
+    t.unsafeGetTensorImpl()->set_sizes_and_strides(m.sizes(), m.strides());
+  }
+  return true;
+}
+
+}  // namespace
+
+namespace {
+
+constexpr auto kStructured = c10::DispatchKey::CompositeExplicitAutogradNonFunctional;
+
+struct Probe {
+  std::vector<tt_meta> metas;
+  bool noted = false;
+};
+thread_local Probe* probe = nullptr;
+
+class ProbeGuard {
+ public:
+  explicit ProbeGuard(Probe* p) : before_(probe) { probe = p; }
+  ~ProbeGuard() { probe = before_; }
+
+ private:
+  Probe* before_;
+};
+
+// Runs a structured op's default kernel up to its out= call. False if it made none.
+bool ask_structured(const c10::OperatorHandle& op, torch::jit::Stack* stack, std::vector<tt_meta>* metas) {
+  Probe found;
+  {
+    ProbeGuard guard(&found);
+    op.callBoxedForDispatchKey(kStructured, *stack);
+  }
+  *metas = std::move(found.metas);
+  return found.noted;
+}
+
+// The functional overload behind an out= overload, if that is structured.
+std::optional<c10::OperatorHandle> structured_functional(const c10::OperatorHandle& op, const Overload& overload) {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  const auto& schema = op.schema();
+  size_t inputs = schema.arguments().size() - overload.mutated.size();
+  for (const c10::OperatorName& name : dispatcher.getRegistrationsForDispatchKey(kStructured)) {
+    if (name.name != schema.name()) {
+      continue;
+    }
+    auto handle = dispatcher.findSchema(name);
+    if (!handle.has_value() || handle->schema().is_mutable() || handle->schema().arguments().size() != inputs) {
+      continue;
+    }
+    bool same = true;
+    for (size_t i = 0; i < inputs && same; ++i) {
+      same = handle->schema().arguments()[i].name() == schema.arguments()[i].name() &&
+             *handle->schema().arguments()[i].real_type() == *schema.arguments()[i].real_type();
+    }
+    if (same) {
+      return handle;
+    }
+  }
+  return std::nullopt;
+}
+
+// Holds an out= tensor against the result: dtype as PyTorch's iterator or resize checks would, then the resize.
+bool fit_out(const c10::OperatorHandle& op, const at::Tensor& out, const tt_meta& m) {
+  c10::ScalarType result = to_torch(m.dtype);
+  if (op.hasTag(at::Tag::pointwise)) {
+    TORCH_CHECK(c10::canCast(result, out.scalar_type()), "result type ", result, " can't be cast to the desired output type ",
+                out.scalar_type());
+  } else {
+    TORCH_CHECK(result == out.scalar_type(), "Expected out tensor to have dtype ", c10::scalarTypeToTypeMeta(result), ", but got ",
+                out.dtype(), " instead");
+  }
+  return at::native::resize_output(out, c10::IntArrayRef(m.sizes, static_cast<size_t>(m.rank)));
+}
+
+}  // namespace
+
+bool probing() { return probe != nullptr; }
+
+void note_probe(const Overload& overload, torch::jit::Stack* stack) {
+  size_t base = stack->size() - overload.args.size();
+  torch::jit::Stack results;
+  for (int i : overload.mutated) {
+    const c10::IValue& value = (*stack)[base + static_cast<size_t>(i)];
+    add_tensors(value, &probe->metas);
+    results.push_back(value);
+  }
+  probe->noted = true;
+  stack->resize(base);
+  if (!overload.outputs_are_mutated) {
+    for (c10::IValue& value : results) {
+      stack->push_back(std::move(value));
+    }
+  }
+}
+
+static void check_overlap(const Overload& overload, c10::ArrayRef<c10::IValue> arguments) {
+  for (int i : overload.mutated) {
+    const c10::IValue& value = arguments[static_cast<size_t>(i)];
+    if (value.isTensor() && value.toTensor().defined()) {
+      at::assert_no_internal_overlap(value.toTensor());
+    }
+  }
+}
+
+Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments, bool* out_resized) {
+  *out_resized = false;
+  check_overlap(overload, arguments);
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  Inferred result;
+  torch::jit::Stack stack;
+  if (op.hasKernelForDispatchKey(kStructured)) {
+    stack.assign(arguments.begin(), arguments.end());
+    if (ask_structured(op, &stack, &result.metas)) {
+      return result;
+    }
+    result = Inferred{};
+    stack.clear();
+  } else if (!overload.mutated.empty() && !overload.outputs_are_mutated) {
+    if (auto functional = structured_functional(op, overload)) {
+      stack.assign(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(functional->schema().arguments().size()));
+      if (ask_structured(*functional, &stack, &result.metas)) {
+        for (size_t k = 0; k < result.metas.size() && k < overload.mutated.size(); ++k) {
+          const at::Tensor& out = arguments[static_cast<size_t>(overload.mutated[k])].toTensor();
+          *out_resized |= fit_out(op, out, result.metas[k]);
+          result.metas[k] = meta_of(out);
+        }
+        return result;
+      }
+      result = Inferred{};
+      stack.clear();
+    }
+  }
+  Metas metas;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    stack.push_back(metas.of(arguments[i], overload.args[i].kind));
+  }
+  torch::jit::Stack given = stack;
+  op.callBoxedForDispatchKey(c10::DispatchKey::Meta, stack);
+  for (int i : overload.mutated) {
+    if (follow_resize(arguments[static_cast<size_t>(i)], given[static_cast<size_t>(i)])) {
+      *out_resized = true;
+    }
+  }
+  if (overload.outputs_are_mutated) {
+    for (int i : overload.mutated) {
+      add_tensors(given[static_cast<size_t>(i)], &result.metas);
+    }
+    return result;
+  }
+  for (size_t k = 0; k < overload.returns.size(); ++k) {
+    if (overload.returns[k] == ReturnKind::Other) {
+      result.others.push_back(stack[k]);
+    } else if (overload.return_alias[k] >= 0) {
+      add_tensors(given[static_cast<size_t>(overload.return_alias[k])], &result.metas);
+    } else {
+      add_tensors(stack[k], &result.metas);
+    }
+  }
+  return result;
+}
+
+}  // namespace tt

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What PyTorch says a call's outputs look like.
+#pragma once
+
+#include "stack.h"
+
+namespace tt {
+
+struct Inferred {
+  std::vector<tt_meta> metas;         // tensor outputs in schema order, lists flattened
+  std::vector<c10::IValue> others;    // outputs that are no tensors, in schema order
+};
+
+// Runs the op's Meta kernel on the arguments' shapes; throws what PyTorch throws for bad arguments. out= tensors of another shape
+// are resized (with PyTorch's warning), and *out_resized is set: the arguments must be described again.
+Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments, bool* out_resized);
+
+// True while infer() lets a structured op's own kernel work out its output: `run` then only notes the out= tensors.
+bool probing();
+void note_probe(const Overload& overload, torch::jit::Stack* stack);
+
+// decomp.cpp: PyTorch's decomposition of an op, run on the stack as it is. False if it has none.
+bool has_decomposition(const c10::OperatorHandle& op);
+void run_decomposition(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+}  // namespace tt

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inside of a storage. Everything but the count is guarded by the runtime lock (run/runtime.h), except in a storage that
+// stands in a capture, which belongs to the capture's thread.
+#ifndef TT_LAZY_TENSOR_H
+#define TT_LAZY_TENSOR_H
+
+#include "base/obj.h"
+#include "pjrt/pjrt.h"
+#include "tt/call.h"
+#include "tt/hlo.h"
+
+struct tt_storage {
+  tt_obj obj;
+  int device;
+  uint64_t address;
+  int64_t bytes;
+  tt_type type;          // of `buffer`, `captured`, or what the first whole write will have
+  tt_buffer* buffer;     // NULL: never written
+  const char* producer;  // op that made the buffer, for error texts
+  // In a capture: whose, and the value. `buffer` is NULL then.
+  tt_capture* capture;
+  tt_val captured;
+  // Marks of the call being keyed: which slot saw this storage first.
+  uint64_t epoch;
+  int slot;
+};
+
+// The capture that this thread is in, or NULL. New storages belong to it.
+tt_capture* tt_capture_thread_get(void);
+void tt_capture_thread_set(tt_capture* capture);
+
+// Without a runtime: any device index, no checks.
+tt_storage* tt_storage_new(int device, const tt_type* type, int64_t bytes);
+// Takes the buffer's reference.
+void tt_storage_set_buffer_take(tt_storage* storage, tt_buffer* buffer, const char* producer);
+
+#endif  // TT_LAZY_TENSOR_H

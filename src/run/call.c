@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The public calls: run a known call, make the plan of an unknown one.
+#include "tt/call.h"
+
+#include <stdatomic.h>
+
+#include "run/call.h"
+#include "run/capture.h"
+#include "run/counters.h"
+
+// Debug mode: waits for the call's results and says where it was made.
+static tt_status await_call(tt_bound* bound, tt_plan* plan, tt_outputs* outputs, const char* where) {
+  tt_device* d;
+  TT_TRY(tt_device_get(bound->call->device, &d));
+  tt_status status = tt_device_synchronize(d);
+  for (int k = 0; k < outputs->count && status == NULL; ++k) {
+    tt_storage* s = outputs->items[k].storage;
+    if (s != NULL && s->buffer != NULL) {
+      status = tt_buffer_await(s->buffer);
+    }
+  }
+  if (status == NULL) {
+    return NULL;
+  }
+  for (int k = 0; k < outputs->count; ++k) {
+    tt_storage_release(outputs->items[k].storage);
+  }
+  tt_outputs_deinit(outputs);
+  if (tt_status_code(status) == TT_OUT_OF_RANGE) {
+    return status;  // names both already
+  }
+  return tt_status_annotate(status, "%s%s%s", plan->overload->name, where[0] != '\0' ? " at " : "", where);
+}
+
+tt_status tt_call_run(tt_call* call, tt_outputs* out_outputs, bool* out_hit) {
+  tt_bound bound;
+  char where[112] = "";
+  tt_status status = NULL;
+  tt_pending* wait = NULL;
+  bool debug = tt_mode_get() == TT_MODE_DEBUG;
+  *out_hit = false;
+  TT_TRY(tt_runtime_start());
+  if (debug) {
+    tt_where_now(where, sizeof where);
+  }
+  tt_bound_init(&bound, call);
+  tt_lock();
+  tt_bound_key_locked(&bound);
+  tt_plan* plan = tt_plan_find_locked(&bound);
+  if (plan != NULL && plan->checks && where[0] == '\0') {
+    // Naming the Python line takes the interpreter's lock, which is never taken under ours.
+    tt_unlock();
+    tt_where_now(where, sizeof where);
+    tt_lock();
+    tt_bound_key_locked(&bound);
+    plan = tt_plan_find_locked(&bound);
+  }
+  if (plan != NULL) {
+    TT_COUNT(calls, 1);
+    TT_COUNT(hits, 1);
+    status = tt_plan_launch_locked(plan, &bound, where, out_outputs, &wait);
+    *out_hit = true;
+    tt_obj_retain(plan);
+  }
+  tt_unlock();
+  tt_status waited = tt_pending_await_release(wait);
+  tt_status_free(waited);  // a failed launch reports through its own outputs
+  if (plan != NULL && status == NULL && debug) {
+    status = await_call(&bound, plan, out_outputs, where);
+  }
+  tt_obj_release(plan);
+  tt_bound_deinit(&bound);
+  return status;
+}
+
+// ---- making plans -------------------------------------------------------------------------------------------------------
+
+static tt_val hook_read(tt_lower* L, int slot, const tt_tensor* t, tt_dtype dtype) {
+  return tt_trace_read(L->ctx, slot, t, dtype);
+}
+static void hook_write(tt_lower* L, int slot, const tt_tensor* t, tt_val value) { tt_trace_write(L->ctx, slot, t, value); }
+static tt_val hook_number(tt_lower* L, int arg, int elem, const tt_scalar* value, tt_dtype dtype) {
+  return tt_trace_number(L->ctx, arg, elem, value, dtype);
+}
+static void hook_bake(tt_lower* L, int arg) { tt_trace_bake(L->ctx, arg); }
+static tt_val hook_random(tt_lower* L, const tt_type* type) { return tt_trace_random_bits(L->ctx, type); }
+static void hook_report(tt_lower* L, tt_val bad, tt_val index, int64_t size) {
+  tt_trace_report_index(L->ctx, bad, index, size);
+}
+static const tt_lower_hooks call_hooks = {hook_read, hook_write, hook_number, hook_bake, hook_random, hook_report};
+
+void tt_call_adopt_plan(tt_call* call, uint64_t baked, tt_plan* plan) {
+  tt_bound bound;
+  atomic_fetch_or(&call->overload->baked, baked);
+  tt_bound_init(&bound, call);
+  tt_lock();
+  tt_bound_key_locked(&bound);
+  tt_plan_install_locked(&bound, plan);
+  tt_unlock();
+  tt_bound_deinit(&bound);
+}
+
+// Results of in-place and out= overloads go to the argument they stand for; a list of results to a list argument.
+void tt_call_each_aliased(const tt_call* call, int num_metas, tt_val* outs,
+                          void (*write)(void* ctx, int arg, int elem, const tt_tensor* t, tt_val value), void* ctx) {
+  const tt_overload* overload = call->overload;
+  int k = 0;
+  for (int o = 0; o < overload->num_outputs && k < num_metas; ++o) {
+    int arg = overload->out_alias[o];
+    int count = arg >= 0 && call->args[arg].kind == TT_ARG_TENSORS ? call->args[arg].count : 1;
+    for (int j = 0; j < count && k < num_metas; ++j, ++k) {
+      if (arg >= 0 && outs[k] != TT_POISON) {
+        write(ctx, arg, j, &call->args[arg].tensors[j], outs[k]);
+        outs[k] = TT_POISON;
+      }
+    }
+  }
+}
+
+typedef struct write_back {
+  tt_trace* trace;
+  tt_bound* bound;
+} write_back;
+
+static void write_one(void* ctx, int arg, int elem, const tt_tensor* t, tt_val value) {
+  write_back* w = ctx;
+  tt_trace_write(w->trace, w->bound->first_slot[arg] + elem, t, value);
+}
+
+tt_status tt_call_lower(tt_call* call, int num_metas, const tt_meta* metas) {
+  tt_bound bound;
+  TT_TRY(tt_runtime_start());
+  tt_bound_init(&bound, call);
+  tt_lock();
+  tt_bound_key_locked(&bound);
+  tt_bound_freeze_locked(&bound);
+  tt_unlock();
+  TT_COUNT(calls, 0);
+  tt_trace* trace = tt_trace_create(&bound);
+  tt_val* outs = tt_calloc(num_metas > 0 ? (size_t)num_metas : 1, sizeof *outs);
+  tt_trace_lower(tt_trace_builder(trace), &call_hooks, trace, call, num_metas, metas, outs);
+  tt_plan* plan = NULL;
+  if (!tt_builder_failed(tt_trace_builder(trace))) {
+    write_back w = {trace, &bound};
+    tt_call_each_aliased(call, num_metas, outs, write_one, &w);
+  }
+  tt_status status = tt_trace_finish(trace, num_metas, metas, outs, &plan);
+  if (status == NULL) {
+    tt_call_adopt_plan(call, tt_trace_baked(trace), plan);
+  }
+  free(outs);
+  tt_trace_destroy(trace);
+  tt_bound_deinit(&bound);
+  return status;
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inside of calls: slots and keys (key.c), plans (plan.c), lowering into a trace (trace.c), launching (launch.c).
+#ifndef TT_RUN_CALL_H
+#define TT_RUN_CALL_H
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "lazy/tensor.h"
+#include "lazy/view.h"
+#include "ops/lower.h"
+#include "run/device.h"
+#include "tt/call.h"
+
+struct tt_overload {
+  char* name;   // "add.Tensor"
+  const tt_op* op;
+  int num_args, num_outputs;
+  int* out_alias;
+  uint64_t mutates;
+  bool bakes_all;            // every number is part of the key (captured PyTorch code sees plain numbers)
+  _Atomic uint64_t baked;    // arguments whose value lowering bakes in: bit i
+};
+
+// A tensor of the call. All tensors of a call are numbered: arguments in order, list elements each one.
+typedef struct tt_slot {
+  const tt_tensor* t;
+  int first;             // the first slot with the same storage (itself if it is); -1 for host numbers and absent tensors
+  bool is_base;          // the tensor is the storage's value as it stands
+  bool unwritten;        // the storage has no value yet
+  bool donate;           // the buffer may be given up: the call writes here and nobody else holds it
+  tt_view_plan* view;    // if !is_base
+  const tt_type* type;   // the base's type, once frozen
+} tt_slot;
+
+enum { INLINE_SLOTS = 16, INLINE_VIEWS = 4, INLINE_WORDS = 256 };
+
+// A call with its slots and key.
+typedef struct tt_bound {
+  const tt_call* call;
+  int first_slot[TT_MAX_ARGS];
+  int count;
+  tt_slot* slots;
+  uint64_t* words;
+  size_t num_words, word_capacity;
+  uint64_t hash;
+  int views;
+  tt_arena arena;  // what does not fit inline
+  tt_slot inline_slots[INLINE_SLOTS];
+  tt_view_plan inline_views[INLINE_VIEWS];
+  uint64_t inline_words[INLINE_WORDS];
+} tt_bound;
+
+int tt_precision_get(void);
+void tt_bound_init(tt_bound* bound, const tt_call* call);
+void tt_bound_deinit(tt_bound* bound);
+// Fills slots and key from what the storages hold now. May be repeated.
+void tt_bound_key_locked(tt_bound* bound);
+// Copies the bases' types, so that they can be read without the lock.
+void tt_bound_freeze_locked(tt_bound* bound);
+
+// ---- plans ----------------------------------------------------------------------------------------------------------------
+typedef enum tt_source_kind {
+  TT_SOURCE_VALUE,   // the storage's buffer of slot `index`
+  TT_SOURCE_OFFSET,  // the storage offset of slot `index`, i64
+  TT_SOURCE_NUMBER,  // element `elem` of argument `index`
+  TT_SOURCE_HOST,    // the host number of slot `index`
+  TT_SOURCE_RANDOM,  // u64[3] = {seed, offset, 0}
+  TT_SOURCE_CHECK,   // the index-check accumulator
+  TT_SOURCE_SITE,    // this call's check site, i64
+} tt_source_kind;
+
+typedef struct tt_source {
+  tt_source_kind kind;
+  tt_dtype dtype;
+  int index, elem;
+} tt_source;
+
+typedef struct tt_result {
+  enum { TT_RESULT_OUTPUT, TT_RESULT_WRITE, TT_RESULT_CHECK } kind;
+  int index;  // output or slot
+} tt_result;
+
+struct tt_plan {
+  tt_obj obj;
+  const tt_overload* overload;
+  tt_exec* exec;  // NULL: nothing to run
+  int num_sources, num_results, num_outputs;
+  tt_source* sources;
+  bool* donate;        // by source
+  tt_result* results;
+  tt_meta* metas;      // by output; absent ones have an invalid dtype
+  tt_type* out_types;  // by output: the storage's type; invalid dtype for outputs that are arguments
+  uint64_t random_steps;
+  int64_t new_bytes;
+  bool checks;
+  uint64_t used;
+};
+
+tt_plan* tt_plan_create(const tt_overload* overload);
+tt_plan* tt_plan_find_locked(tt_bound* bound);                   // borrowed
+void tt_plan_install_locked(tt_bound* bound, tt_plan* plan);     // takes the reference
+TT_NODISCARD tt_status tt_plan_launch_locked(tt_plan* plan, tt_bound* bound, const char* where, tt_outputs* out_outputs,
+                                             tt_pending** out_wait);
+
+// ---- traces ---------------------------------------------------------------------------------------------------------------
+// A plan in the making: the builder, and what the program's parameters and results stand for.
+typedef struct tt_trace tt_trace;
+tt_trace* tt_trace_create(tt_bound* bound);  // borrows `bound`, frozen
+void tt_trace_destroy(tt_trace* trace);
+tt_builder* tt_trace_builder(tt_trace* trace);
+uint64_t tt_trace_baked(const tt_trace* trace);  // arguments baked in so far
+void tt_trace_bake(tt_trace* trace, int arg);
+// The call's own tensors.
+tt_val tt_trace_read(tt_trace* trace, int slot, const tt_tensor* t, tt_dtype dtype);
+void tt_trace_write(tt_trace* trace, int slot, const tt_tensor* t, tt_val value);
+tt_val tt_trace_number(tt_trace* trace, int arg, int elem, const tt_scalar* value, tt_dtype dtype);
+tt_val tt_trace_random_bits(tt_trace* trace, const tt_type* type);
+void tt_trace_report_index(tt_trace* trace, tt_val bad, tt_val index, int64_t size);
+// Lowers `call` by its entry; hooks decide where tensors come from. outs: num_metas values, TT_POISON for absent ones.
+void tt_trace_lower(tt_builder* b, const tt_lower_hooks* hooks, void* ctx, const tt_call* call, int num_metas,
+                    const tt_meta* metas, tt_val* outs);
+// Compiles the trace to a plan: outs are the outputs' logical values (TT_POISON: absent or an argument).
+TT_NODISCARD tt_status tt_trace_finish(tt_trace* trace, int num_outs, const tt_meta* metas, const tt_val* outs, tt_plan** out_plan);
+
+// Compiles text for a device, with the options this runtime uses.
+TT_NODISCARD tt_status tt_compile(tt_device* device, const char* name, const char* text, tt_exec** out_exec);
+
+#endif  // TT_RUN_CALL_H

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text to executable, through the program cache, with this runtime's options.
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/knobs.h"
+#include "cache/program.h"
+#include "run/call.h"
+
+// Halves the CPU plugin's compile time; plugins that do not know the flag say so, and are not asked again.
+static const char cpu_options[] = "xla_cpu_use_fusion_emitters=false";
+static _Atomic bool cpu_options_refused;
+
+tt_status tt_compile(tt_device* device, const char* name, const char* text, tt_exec** out_exec) {
+  const char* user = tt_knobs()->xla_options;
+  char both[4096];
+  tt_compile_options options = {.xla_options = user};
+  bool tuned = tt_client_is_cpu(device->client) && !atomic_load(&cpu_options_refused);
+  if (tuned) {
+    snprintf(both, sizeof both, "%s %s", cpu_options, user != NULL ? user : "");
+    options.xla_options = both;
+  }
+  tt_status status = tt_program_get(device->client, name, text, &options, out_exec);
+  if (status != NULL && tuned && strstr(tt_status_text(status), "xla_cpu_use_fusion_emitters") != NULL) {
+    tt_status_free(status);
+    atomic_store(&cpu_options_refused, true);
+    options.xla_options = user;
+    status = tt_program_get(device->client, name, text, &options, out_exec);
+  }
+  return status;
+}
