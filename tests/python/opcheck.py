@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's operator database on tpu against the CPU, at PyTorch's own tolerances.
+
+    python tests/python/opcheck.py add mul                   these entries (all kinds, f32)
+    python tests/python/opcheck.py --list names.txt --kinds forward,grad --dtypes float32,bfloat16
+    python tests/python/opcheck.py --all --limit 4           four samples an entry
+
+Kinds: forward (functional form on PyTorch's samples), grad (f32 gradients), inplace, out (right and wrong shape), noncontig, error (same
+exception class and text as on CPU). Each entry prints one line; the last line is "N passed, N failed".
+"""
+import argparse
+import collections
+import functools
+import os
+import sys
+import traceback
+import warnings
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_utils import freeze_rng_state  # noqa: F401
+from torch.utils import _pytree as pytree
+
+DEVICE = "tpu"
+
+
+@functools.cache
+def entries():
+    table = collections.defaultdict(list)
+    for op in op_db:
+        table[op.name].append(op)
+        if op.variant_test_name:
+            table[f"{op.name}.{op.variant_test_name}"].append(op)
+    return table
+
+
+def title(op):
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+
+
+def to_tpu(value):
+    """A tensor moved with its strides, requires_grad kept."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.layout != torch.strided:
+        return value.to(DEVICE)
+    moved = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=DEVICE)
+    with torch.no_grad():
+        span = 1 + sum((n - 1) * s for n, s in zip(value.size(), value.stride())) if value.numel() else 0
+        base = torch.as_strided(value.detach(), (span,), (1,)).clone()
+        torch.as_strided(moved, (span,), (1,)).copy_(base)
+    if value.is_conj():
+        moved = moved.conj() if not value.is_conj() else moved
+    return moved.requires_grad_(value.requires_grad)
+
+
+def move(tree):
+    return pytree.tree_map(lambda v: to_tpu(v.resolve_conj().resolve_neg() if isinstance(v, torch.Tensor) else
+                                            (torch.device(DEVICE) if isinstance(v, torch.device) or v == "cpu" else v)), tree)
+
+
+def home(tree):
+    return pytree.tree_map(lambda v: v.detach().cpu() if isinstance(v, torch.Tensor) else v, tree)
+
+
+def tolerance(op, dtype):
+    """The entry's own overrides for CPU/CUDA comparisons, else assert_close's defaults."""
+    from torch.testing._internal.common_device_type import toleranceOverride, tol  # noqa: F401
+
+    found = {}
+    for decorator in getattr(op, "decorators", ()):
+        inner = getattr(decorator, "decorators", [decorator])
+        for d in inner:
+            if isinstance(d, toleranceOverride) and dtype in d.d:
+                found = {"rtol": max(d.d[dtype].rtol, found.get("rtol", 0)), "atol": max(d.d[dtype].atol, found.get("atol", 0))}
+    if dtype in (torch.float16, torch.bfloat16) and not found:
+        return {}
+    return found
+
+
+def same(got, want, op, dtype, strides=True):
+    got, want = pytree.tree_leaves(got), pytree.tree_leaves(want)
+    assert len(got) == len(want), f"{len(got)} results instead of {len(want)}"
+    for g, w in zip(got, want):
+        if isinstance(w, torch.Tensor):
+            assert isinstance(g, torch.Tensor) and g.device.type == DEVICE, f"result on {getattr(g, 'device', type(g))}"
+            if strides and w.numel() > 1 and w.layout == torch.strided:
+                assert g.stride() == w.stride(), f"strides {g.stride()} instead of {w.stride()} (sizes {tuple(w.shape)})"
+            torch.testing.assert_close(g.detach().cpu(), w.detach(), equal_nan=True, **tolerance(op, dtype))
+        else:
+            assert g == w or (g != g and w != w), f"{g!r} instead of {w!r}"
+
+
+def copy_tree(tree):
+    return pytree.tree_map(lambda v: v.detach().clone(memory_format=torch.preserve_format).requires_grad_(v.requires_grad)
+                           if isinstance(v, torch.Tensor) and v.layout == torch.strided else v, tree)
+
+
+def samples(op, dtype, grad, limit, kind="sample_inputs"):
+    torch.manual_seed(0)
+    found = list(getattr(op, kind)("cpu", dtype, requires_grad=grad))
+    step = max(1, len(found) // limit) if limit else 1
+    return found[::step][:limit or None]
+
+
+def check_forward(op, dtype, limit, kind="sample_inputs"):
+    for s in samples(op, dtype, False, limit, kind):
+        want = op(s.input, *s.args, **s.kwargs)
+        inputs = move((s.input, s.args, s.kwargs))
+        same(op(inputs[0], *inputs[1], **inputs[2]), want, op, dtype)
+
+
+def check_grad(op, dtype, limit):
+    if not op.supports_autograd:
+        return
+    for s in samples(op, dtype, True, limit):
+        cpu, tpu = (s.input, s.args, s.kwargs), move((s.input, s.args, s.kwargs))
+        grads = []
+        for inputs in (cpu, tpu):
+            out = op(inputs[0], *inputs[1], **inputs[2])
+            out = s.output_process_fn_grad(out)
+            outs = [o for o in pytree.tree_leaves(out) if isinstance(o, torch.Tensor) and o.requires_grad]
+            leaves = [t for t in pytree.tree_leaves(inputs) if isinstance(t, torch.Tensor) and t.requires_grad]
+            if not outs:
+                grads.append([])
+                continue
+            weights = [torch.linspace(-1, 1, o.numel(), dtype=o.real.dtype if o.is_complex() else o.dtype).reshape(o.shape).to(o.device).to(o.dtype)
+                       for o in outs]
+            grads.append(torch.autograd.grad(outs, leaves, weights, allow_unused=True))
+        same([g for g in grads[1] if g is not None], [g for g in grads[0] if g is not None], op, dtype, strides=False)
+
+
+def check_inplace(op, dtype, limit):
+    variant = op.get_inplace()
+    if variant is None:
+        return
+    for s in samples(op, dtype, False, limit):
+        cpu, tpu = copy_tree((s.input, s.args, s.kwargs)), move((s.input, s.args, s.kwargs))
+        try:
+            want = variant(cpu[0], *cpu[1], **cpu[2])
+        except Exception as e:
+            try:
+                variant(tpu[0], *tpu[1], **tpu[2])
+            except type(e):
+                continue
+            raise AssertionError(f"CPU raises {e!r}, tpu does not")
+        got = variant(tpu[0], *tpu[1], **tpu[2])
+        same(got, want, op, dtype)
+        same(tpu[0], cpu[0], op, dtype)
+
+
+def check_out(op, dtype, limit):
+    if not op.supports_out:
+        return
+    for s in samples(op, dtype, False, limit):
+        want = op(s.input, *s.args, **s.kwargs)
+        if not all(isinstance(w, torch.Tensor) for w in pytree.tree_leaves(want)):
+            continue
+        for shaped in (True, False):
+            out = pytree.tree_map(lambda w: torch.empty_like(w, device=DEVICE) if shaped else
+                                  torch.empty(0, dtype=w.dtype, device=DEVICE), want)
+            inputs = move((s.input, s.args, s.kwargs))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                op(inputs[0], *inputs[1], out=out, **inputs[2])
+            same(out, want, op, dtype, strides=False)
+
+
+def check_error(op, dtype, limit):
+    if op.error_inputs_func is None:
+        return
+    for e in op.error_inputs("cpu"):
+        s = e.sample_input
+        try:
+            op(s.input, *s.args, **s.kwargs)
+            continue
+        except Exception as error:
+            want = error
+        inputs = move((s.input, s.args, s.kwargs))
+        try:
+            op(inputs[0], *inputs[1], **inputs[2])
+        except Exception as got:
+            a, b = str(got).split("\n")[0].replace("tpu:0", "cpu").replace("tpu", "cpu"), str(want).split("\n")[0]
+            assert type(got) is type(want) and a == b, f"{type(got).__name__}: {a!r} instead of {type(want).__name__}: {b!r}"
+        else:
+            raise AssertionError(f"no exception; CPU raises {want!r}")
+
+
+KINDS = {
+    "forward": check_forward,
+    "grad": check_grad,
+    "inplace": check_inplace,
+    "out": check_out,
+    "noncontig": functools.partial(check_forward, kind="noncontiguous_samples"),
+    "error": check_error,
+}
+
+
+def noncontiguous(op, dtype, limit):
+    for s in samples(op, dtype, False, limit):
+        t = s.noncontiguous()
+        want = op(t.input, *t.args, **t.kwargs)
+        inputs = move((t.input, t.args, t.kwargs))
+        same(op(inputs[0], *inputs[1], **inputs[2]), want, op, dtype)
+
+
+KINDS["noncontig"] = noncontiguous
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("names", nargs="*")
+    ap.add_argument("--list", help="file with one entry name a line")
+    ap.add_argument("--all", action="store_true")
+    ap.add_argument("--kinds", default=",".join(KINDS))
+    ap.add_argument("--dtypes", default="float32")
+    ap.add_argument("--limit", type=int, default=0)
+    ap.add_argument("--trace", action="store_true", help="print tracebacks")
+    ap.add_argument("--quiet", action="store_true", help="only failures")
+    args = ap.parse_args()
+    names = list(args.names)
+    if args.list:
+        names += open(args.list).read().split()
+    chosen = op_db if args.all else [op for n in names for op in entries()[n]]
+    warnings.filterwarnings("ignore")
+    passed = failed = 0
+    for op in {id(op): op for op in chosen}.values():
+        for text in args.dtypes.split(","):
+            dtype = getattr(torch, text)
+            if dtype not in op.dtypes:
+                continue
+            bad = []
+            before = dict(torch.tpu.fallbacks())
+            for kind in args.kinds.split(","):
+                if kind == "grad" and dtype not in (torch.float32, torch.float64, torch.complex64):
+                    continue
+                try:
+                    KINDS[kind](op, dtype, args.limit)
+                    passed += 1
+                except Exception as e:
+                    failed += 1
+                    bad.append(f"{kind}: {type(e).__name__}: {' '.join(str(e).split())[:300]}")
+                    if args.trace:
+                        traceback.print_exc()
+            fallbacks = ",".join(k for k, n in torch.tpu.fallbacks().items() if before.get(k) != n)
+            if bad or not args.quiet or fallbacks:
+                print(f"{'FAIL' if bad else 'ok  '} {title(op)} {text}{'  [on CPU: ' + fallbacks + ']' if fallbacks else ''}", flush=True)
+            for line in bad:
+                print("     " + line, flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
