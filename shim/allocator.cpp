@@ -84,4 +84,16 @@ c10::DataPtr own(tt_storage* storage) {
           c10::Device(kTpu, static_cast<c10::DeviceIndex>(tt_storage_device(storage)))};
 }
 
+tt_storage* storage_behind(c10::StorageImpl* storage) {
+  const c10::DataPtr& held = storage->data_ptr();
+  if (C10_LIKELY(held.get_deleter() == &release)) {
+    return static_cast<tt_storage*>(held.get_context());
+  }
+  void* const data = held.get();
+  tt_storage* const found = tt_storage_find(reinterpret_cast<uint64_t>(data));
+  TORCH_CHECK(found != nullptr, "expected memory on tpu, got the address ", data);
+  storage->set_data_ptr_noswap(c10::DataPtr(data, found, &release, held.device()));
+  return found;
+}
+
 }  // namespace tt

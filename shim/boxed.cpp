@@ -275,8 +275,10 @@ void run(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) 
     run_in_capture(op, overload, stack);
     return;
   }
-  set_precision();
   for (int attempt = 0;; ++attempt) {
+    if (attempt > 0 || tt_overload_uses_precision(overload.c)) {
+      set_precision();
+    }
     tt_outputs outputs;
     bool hit = false;
     {

@@ -4,8 +4,12 @@
 // host, else on the host as well; copies on one device go through the op table (boxed.cpp).
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/ops/_conj.h>
+#include <ATen/ops/_conj_physical.h>
 #include <ATen/ops/_local_scalar_dense.h>
+#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/neg.h>
 #include <torch/library.h>
 
 #include <deque>
@@ -93,28 +97,64 @@ void across(const at::Tensor& dst, const at::Tensor& src) {
   check(tt_copy_across(&target, &source));
 }
 
+// The bits of a conjugate or negative view as they are stored.
+at::Tensor stored(const at::Tensor& tensor) {
+  at::Tensor raw = tensor.is_neg() ? tensor._neg_view() : tensor;
+  return raw.is_conj() ? at::_conj(raw) : raw;
+}
+
+// Those views computed. On the device this needs ops; PyTorch's own way there is a copy, that is, us.
+at::Tensor computed(const at::Tensor& tensor) {
+  if (tensor.device().type() == at::kCPU) {
+    return tensor.resolve_conj().resolve_neg();
+  }
+  at::Tensor value = stored(tensor);
+  if (tensor.is_conj()) {
+    value = at::_conj_physical(value);
+  }
+  return tensor.is_neg() ? at::neg(value) : value;
+}
+
+// `host` holds what `stored(like)` gave.
+at::Tensor marked(const at::Tensor& host, const at::Tensor& like) {
+  const at::Tensor value = like.is_conj() ? host.conj() : host;
+  return like.is_neg() ? value._neg_view() : value;
+}
+
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
   TORCH_CHECK(at::is_expandable_to(self.sizes(), dst.sizes()), "The size of tensor a ", self.sizes(),
               " cannot be broadcast to the destination's size ", dst.sizes());
   if (dst.numel() == 0) {
     return dst;
   }
+  if (self.is_complex() && !dst.is_complex() && dst.scalar_type() != at::kBool) {
+    TORCH_WARN_ONCE("Casting complex values to real discards the imaginary part");
+  }
   if (dst.is_conj()) {
-    copy_from(self.conj(), dst.conj(), non_blocking);
+    copy_from(self.conj(), at::_conj(dst), non_blocking);
     return dst;
   }
   if (dst.is_neg()) {
-    copy_from(self.neg(), dst._neg_view(), non_blocking);
+    copy_from(self._neg_view(), dst._neg_view(), non_blocking);
     return dst;
   }
-  const at::Tensor src = self.resolve_conj().resolve_neg();
-  if (src.device().type() == at::kCPU) {
+  const at::Device from = self.device();
+  const at::Device to = dst.device();
+  if (to.type() == at::kCPU && (self.is_conj() || self.is_neg())) {
+    const at::Tensor raw = stored(self);
+    const at::Tensor host = at::empty(raw.sizes(), raw.options().device(at::kCPU));
+    to_host(host, raw, false);
+    dst.copy_(marked(host, self));
+    return dst;
+  }
+  const at::Tensor src = computed(self);
+  if (from.type() == at::kCPU) {
     from_host(dst, src);
-  } else if (dst.device().type() == at::kCPU) {
+  } else if (to.type() == at::kCPU) {
     to_host(dst, src, non_blocking);
-  } else if (src.device() == dst.device()) {
+  } else if (from == to) {
     copy_on_device(dst, src);
-  } else if (src.device().type() == kTpu && dst.device().type() == kTpu) {
+  } else if (from.type() == kTpu && to.type() == kTpu) {
     across(dst, src);
   } else {  // some other accelerator: by way of the host
     dst.copy_(src.to(at::kCPU));
@@ -128,12 +168,12 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
 }
 
 at::Scalar local_scalar(const at::Tensor& self) {
-  const at::Tensor src = self.resolve_conj().resolve_neg();
-  const at::Tensor host = at::detail::empty_cpu({}, at::TensorOptions().dtype(src.scalar_type()));
+  const at::Tensor host = at::detail::empty_cpu({}, at::TensorOptions().dtype(self.scalar_type()));
+  const at::Tensor raw = stored(self);
   tt_tensor source;
-  describe(src, &source);
+  describe(raw, &source);
   check(tt_copy_to_host(&source, host.mutable_data_ptr()));
-  return at::_local_scalar_dense(host);
+  return at::_local_scalar_dense(marked(host, self).resolve_conj().resolve_neg());
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

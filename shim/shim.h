@@ -37,6 +37,8 @@ at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::
 
 // allocator.cpp: the data pointer that owns `storage` (takes the reference); every storage on the device has one.
 c10::DataPtr own(tt_storage* storage);
+// The storage behind a data pointer. One that PyTorch made from an address alone (DLPack, pickle) is found, and owned from then on.
+tt_storage* storage_behind(c10::StorageImpl* storage);
 
 // guard.cpp: this thread's current device.
 int current_device();

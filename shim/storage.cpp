@@ -159,7 +159,20 @@ at::Tensor& set_empty_(at::Tensor& self) {
   return set_storage_(self, std::move(storage), 0, {0}, {1});
 }
 
+// Tensors on tpu and on the CPU may stand in for each other: module.to("tpu") keeps its parameters, `p.data = t` takes either.
+bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
+  const auto plain = [](const at::Tensor& tensor) {
+    return tensor.layout() == at::kStrided && (tensor.device().type() == kTpu || tensor.device().type() == at::kCPU);
+  };
+  return plain(self) && plain(from);
+}
+
+// Every stream of a device shares one order of launches: nothing to remember.
+void record_stream(at::Tensor&, at::Stream) {}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("record_stream", record_stream);
+  m.impl("_has_compatible_shallow_copy_type", has_compatible_shallow_copy_type);
   m.impl("empty.memory_format", empty);
   m.impl("empty_strided", empty_with_strides);
   m.impl("as_strided", at::native::as_strided_tensorimpl);
@@ -178,7 +191,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
 void resize_storage(c10::StorageImpl* storage, size_t bytes) {
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
-  auto* const held = static_cast<tt_storage*>(storage->data_ptr().get_context());
+  tt_storage* const held = storage_behind(storage);
   check(tt_storage_resize(held, static_cast<int64_t>(bytes)));
   void* const address = reinterpret_cast<void*>(tt_storage_address(held));
   if (address != storage->data_ptr().get()) {

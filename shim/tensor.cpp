@@ -3,6 +3,7 @@
 // Tensors: dtypes, wrapping storages, and describing tensors to the C side.
 #include <ATen/EmptyTensor.h>
 #include <ATen/TensorUtils.h>
+#include <c10/core/DynamicCast.h>
 #include <c10/core/Storage.h>
 #include <c10/util/SmallVector.h>
 
@@ -98,20 +99,21 @@ at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::
 }
 
 tt_storage* storage_of(const at::TensorImpl* impl) {
-  return static_cast<tt_storage*>(impl->unsafe_storage().unsafeGetStorageImpl()->data_ptr().get_context());
+  return storage_behind(impl->unsafe_storage().unsafeGetStorageImpl());
 }
 
 // The value of a 0-d CPU tensor.
 static tt_scalar host_value(const at::Tensor& tensor) {
-  c10::Scalar value = tensor.item();
-  if (value.isComplex()) {
-    auto z = value.toComplexDouble();
+  const void* data = tensor.const_data_ptr();
+  c10::ScalarType dtype = tensor.scalar_type();
+  if (c10::isComplexType(dtype)) {
+    auto z = c10::fetch_and_cast<c10::complex<double>>(dtype, data);
     return {'c', 0, z.real(), z.imag()};
   }
-  if (value.isFloatingPoint()) {
-    return {'f', 0, value.toDouble(), 0};
+  if (c10::isFloatingType(dtype)) {
+    return {'f', 0, c10::fetch_and_cast<double>(dtype, data), 0};
   }
-  int64_t i = value.isBoolean() ? value.toBool() : tensor.scalar_type() == c10::kUInt64 ? static_cast<int64_t>(value.toUInt64()) : value.toLong();
+  int64_t i = c10::fetch_and_cast<int64_t>(dtype, data);
   return {'i', i, static_cast<double>(i), 0};
 }
 
@@ -130,6 +132,13 @@ void describe(const at::Tensor& tensor, tt_tensor* out) {
   if (impl->device_type() == kTpu) {
     out->storage = storage_of(impl);
     out->offset = impl->storage_offset();
+    // A storage made from an address may start inside of ours.
+    auto start = reinterpret_cast<uint64_t>(impl->unsafe_storage().unsafeGetStorageImpl()->data_ptr().get());
+    uint64_t skipped = start - tt_storage_address(out->storage);
+    if (C10_UNLIKELY(skipped != 0)) {
+      TORCH_CHECK(skipped % impl->itemsize() == 0, "expected memory on tpu aligned to ", impl->itemsize(), " bytes");
+      out->offset += static_cast<int64_t>(skipped / impl->itemsize());
+    }
     return;
   }
   TORCH_CHECK(impl->device_type() == c10::kCPU && sizes.empty(), "Expected all tensors to be on the same device, but found at least two devices, ",

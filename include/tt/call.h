@@ -83,6 +83,8 @@ TT_EXPORT tt_overload* tt_overload_create(const char* name, const tt_op* op, int
                                           const int* out_alias);
 TT_EXPORT const char* tt_overload_name(const tt_overload* overload);
 TT_EXPORT const tt_op* tt_overload_op(const tt_overload* overload);
+// Its programs carry the f32 precision (known once one was made): set it before such a call.
+TT_EXPORT bool tt_overload_uses_precision(const tt_overload* overload);
 
 // ---- running ----------------------------------------------------------------------------------------------------------------
 // Outputs of a launch, in schema order, lists flattened. New tensors come with a storage (+1, the caller's) and a meta that

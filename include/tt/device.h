@@ -47,7 +47,7 @@ TT_EXPORT TT_NODISCARD tt_status tt_device_memory(tt_device* device, int64_t* ou
 typedef enum tt_mode { TT_MODE_STRICT = 0, TT_MODE_DEBUG = 1 } tt_mode;
 TT_EXPORT tt_mode tt_mode_get(void);
 TT_EXPORT void tt_mode_set(tt_mode mode);
-// Precision of f32 dot and convolution: 0 default, 1 high, 2 highest. Part of every call's key.
+// Precision of f32 dot and convolution: 0 default, 1 high, 2 highest. Part of the key of calls that use it.
 TT_EXPORT void tt_precision_set(int precision);
 
 // A point in a device's order of launches (what a stream event records).

@@ -40,6 +40,7 @@ TT_EXPORT bool tt_builder_failed(const tt_builder* b);
 TT_EXPORT TT_NODISCARD tt_status tt_builder_take_error(tt_builder* b);
 // Precision that dot_general and convolution carry from now on: 0 DEFAULT, 1 HIGH, 2 HIGHEST. Starts as 2.
 TT_EXPORT void tt_builder_set_precision(tt_builder* b, int precision);
+TT_EXPORT bool tt_builder_used_precision(const tt_builder* b);  // some operation so far carries it
 
 // The n-th call makes program parameter n.
 TT_EXPORT tt_val tt_param(tt_builder* b, const tt_type* type);

@@ -44,7 +44,9 @@ TT_EXPORT void tt_storage_release(tt_storage* storage);
 TT_EXPORT uint64_t tt_storage_address(const tt_storage* storage);
 TT_EXPORT int64_t tt_storage_bytes(const tt_storage* storage);
 TT_EXPORT int tt_storage_device(const tt_storage* storage);
-// Grows or shrinks; contents up to the smaller size are kept.
+// The live storage that an address lies in, with a reference for the caller; NULL if there is none. Looks at all storages.
+TT_EXPORT tt_storage* tt_storage_find(uint64_t address);
+// Grows or shrinks; contents up to the smaller size are kept. Growing gives it a new address.
 TT_EXPORT TT_NODISCARD tt_status tt_storage_resize(tt_storage* storage, int64_t bytes);
 TT_EXPORT bool tt_storage_is_written(const tt_storage* storage);
 

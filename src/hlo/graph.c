@@ -54,6 +54,8 @@ tt_status tt_builder_take_error(tt_builder* b) {
   return error;
 }
 
+bool tt_builder_used_precision(const tt_builder* b) { return b->precision_used; }
+
 void tt_builder_set_precision(tt_builder* b, int precision) {
   if (precision < 0 || precision > 2) {
     tt_builder_fail(b, TT_INVALID_ARGUMENT, "precision: expected 0, 1 or 2, got %d", precision);

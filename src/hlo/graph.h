@@ -54,6 +54,7 @@ struct tt_builder {
   tt_arena arena;
   tt_status error;
   int precision;
+  bool precision_used;
   TT_VEC(tt_value) values;  // [0] is poison
   TT_VEC(tt_node*) params;
   struct {

@@ -53,6 +53,7 @@ void tt_attr_pairs(tt_strbuf* s, const char* name, int n, const int64_t* low, co
 
 void tt_attr_precision(tt_builder* b, tt_strbuf* s) {
   static const char* const names[] = {"DEFAULT", "HIGH", "HIGHEST"};
+  b->precision_used = true;
   const char* name = names[b->precision];
   TT_ATTR(s, "precision_config = [#stablehlo<precision %s>, #stablehlo<precision %s>]", name, name);
 }

@@ -4,14 +4,30 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "lazy/view.h"
 
 // Addresses start where no user process has memory (x86-64 and AArch64 use at most 57 bits) and only go up.
 static _Atomic uint64_t next_address = UINT64_C(1) << 60;
 enum { ADDRESS_ALIGNMENT = 256 };
 
+// Live storages, so that one can be found by an address in it. The lock is taken last, and for a few
+// instructions only.
+static tt_mutex list_lock = TT_MUTEX_INIT;
+static tt_storage* newest;
+
 static void destroy_storage(void* obj) {
   tt_storage* storage = obj;
+  tt_mutex_lock(&list_lock);
+  if (storage->newer != NULL) {
+    storage->newer->older = storage->older;
+  } else {
+    newest = storage->older;
+  }
+  if (storage->older != NULL) {
+    storage->older->newer = storage->newer;
+  }
+  tt_mutex_unlock(&list_lock);
   tt_buffer_release(storage->buffer);
   free(storage);
 }
@@ -21,14 +37,55 @@ static _Thread_local tt_capture* thread_capture;
 tt_capture* tt_capture_thread_get(void) { return thread_capture; }
 void tt_capture_thread_set(tt_capture* capture) { thread_capture = capture; }
 
+static uint64_t span_of(int64_t bytes) {
+  return ((uint64_t)bytes + ADDRESS_ALIGNMENT) / ADDRESS_ALIGNMENT * ADDRESS_ALIGNMENT;
+}
+static uint64_t take_address(int64_t bytes) {
+  return atomic_fetch_add_explicit(&next_address, span_of(bytes), memory_order_relaxed);
+}
+
 tt_storage* tt_storage_new(int device, const tt_type* type, int64_t bytes) {
   tt_storage* storage = tt_obj_create(&storage_kind, sizeof *storage);
-  uint64_t span = ((uint64_t)bytes + ADDRESS_ALIGNMENT) / ADDRESS_ALIGNMENT * ADDRESS_ALIGNMENT;
   storage->device = device;
-  storage->address = atomic_fetch_add_explicit(&next_address, span, memory_order_relaxed);
+  storage->address = take_address(bytes);
   storage->bytes = bytes;
   storage->type = *type;
   storage->capture = thread_capture;
+  tt_mutex_lock(&list_lock);
+  storage->older = newest;
+  if (newest != NULL) {
+    newest->newer = storage;
+  }
+  newest = storage;
+  tt_mutex_unlock(&list_lock);
+  return storage;
+}
+
+void tt_storage_move(tt_storage* storage, int64_t bytes) {
+  tt_mutex_lock(&list_lock);
+  storage->address = take_address(bytes);
+  tt_mutex_unlock(&list_lock);
+}
+
+// One that is being destroyed has no reference left, and gets none.
+static bool retain_if_alive(tt_storage* storage) {
+  int32_t refs = atomic_load(&storage->obj.refs);
+  while (refs > 0) {
+    if (atomic_compare_exchange_weak(&storage->obj.refs, &refs, refs + 1)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+tt_storage* tt_storage_find(uint64_t address) {
+  tt_mutex_lock(&list_lock);
+  tt_storage* storage = newest;
+  while (storage != NULL && (address < storage->address || address - storage->address >= span_of(storage->bytes) ||
+                             !retain_if_alive(storage))) {
+    storage = storage->older;
+  }
+  tt_mutex_unlock(&list_lock);
   return storage;
 }
 

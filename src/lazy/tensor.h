@@ -14,6 +14,7 @@ struct tt_storage {
   tt_obj obj;
   int device;
   uint64_t address;
+  tt_storage *older, *newer;  // all live storages, under tensor.c's own lock
   int64_t bytes;
   tt_type type;          // of `buffer`, `captured`, or what the first whole write will have
   tt_buffer* buffer;     // NULL: never written
@@ -32,6 +33,8 @@ void tt_capture_thread_set(tt_capture* capture);
 
 // Without a runtime: any device index, no checks.
 tt_storage* tt_storage_new(int device, const tt_type* type, int64_t bytes);
+// A fresh range of addresses, for `bytes` bytes.
+void tt_storage_move(tt_storage* storage, int64_t bytes);
 // Takes the buffer's reference.
 void tt_storage_set_buffer_take(tt_storage* storage, tt_buffer* buffer, const char* producer);
 

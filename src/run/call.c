@@ -90,9 +90,12 @@ static void hook_report(tt_lower* L, tt_val bad, tt_val index, int64_t size) {
 }
 static const tt_lower_hooks call_hooks = {hook_read, hook_write, hook_number, hook_bake, hook_random, hook_report};
 
-void tt_call_adopt_plan(tt_call* call, uint64_t baked, tt_plan* plan) {
+void tt_call_adopt_plan(tt_call* call, uint64_t baked, bool precise, tt_plan* plan) {
   tt_bound bound;
   atomic_fetch_or(&call->overload->baked, baked);
+  if (precise) {
+    atomic_store(&call->overload->precise, true);
+  }
   tt_bound_init(&bound, call);
   tt_lock();
   tt_bound_key_locked(&bound);
@@ -147,7 +150,7 @@ tt_status tt_call_lower(tt_call* call, int num_metas, const tt_meta* metas) {
   }
   tt_status status = tt_trace_finish(trace, num_metas, metas, outs, &plan);
   if (status == NULL) {
-    tt_call_adopt_plan(call, tt_trace_baked(trace), plan);
+    tt_call_adopt_plan(call, tt_trace_baked(trace), tt_builder_used_precision(tt_trace_builder(trace)), plan);
   }
   free(outs);
   tt_trace_destroy(trace);

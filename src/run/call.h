@@ -20,6 +20,7 @@ struct tt_overload {
   uint64_t mutates;
   bool bakes_all;            // every number is part of the key (captured PyTorch code sees plain numbers)
   _Atomic uint64_t baked;    // arguments whose value lowering bakes in: bit i
+  _Atomic bool precise;      // programs carry the f32 precision: it is in the key
 };
 
 // A tensor of the call. All tensors of a call are numbered: arguments in order, list elements each one.

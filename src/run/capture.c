@@ -274,9 +274,10 @@ tt_status tt_capture_end(tt_capture* c, int num_outputs, const tt_tensor* tensor
   free(outs);
   free(metas);
   tt_call* call = c->call;
+  bool precise = tt_builder_used_precision(builder(c));
   destroy(c);
   if (status == NULL) {
-    tt_call_adopt_plan(call, 0, plan);
+    tt_call_adopt_plan(call, 0, precise, plan);
   }
   return status;
 }

@@ -133,7 +133,7 @@ tt_status tt_copy_from_host(const tt_tensor* dst, const void* bytes) {
   TT_TRY(tt_device_get(tt_storage_device(dst->storage), &d));
   tt_meta meta = dense_meta(dst);
   tt_type type = tt_type_make(dst->dtype, dst->rank, dst->sizes);
-  TT_TRY(tt_device_reserve_locked(d, tt_type_bytes(&type), "copy to tpu"));
+  TT_TRY(tt_device_reserve(d, tt_type_bytes(&type), "copy to tpu"));
   tt_buffer* buffer = NULL;
   TT_TRY(tt_buffer_from_host(d->client, d->pjrt, &type, bytes, NULL, NULL, &buffer));
   TT_COUNT(to_device, tt_type_bytes(&type));
@@ -257,6 +257,9 @@ tt_status tt_storage_resize(tt_storage* s, int64_t bytes) {
   int64_t kept = s->bytes < bytes ? s->bytes : bytes;
   if (bytes == s->bytes) {
     return NULL;
+  }
+  if (bytes > s->bytes) {
+    tt_storage_move(s, bytes);  // ranges of addresses do not overlap
   }
   tt_dtype dtype = s->type.dtype;
   int64_t size = (int64_t)tt_dtype_size(dtype);

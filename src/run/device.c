@@ -187,7 +187,7 @@ tt_status tt_device_verify_indexes(tt_device* d) {
 
 // ---- memory -----------------------------------------------------------------------------------------------------------
 
-tt_status tt_device_reserve_locked(tt_device* d, int64_t bytes, const char* what) {
+tt_status tt_device_reserve(tt_device* d, int64_t bytes, const char* what) {
   // Only large requests are worth the question.
   if (bytes < (INT64_C(1) << 22)) {
     return NULL;

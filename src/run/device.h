@@ -69,13 +69,12 @@ TT_NODISCARD tt_status tt_device_scalar_locked(tt_device* device, const tt_scala
 // A fresh check site; the buffer of its id is borrowed until the next scalar call.
 TT_NODISCARD tt_status tt_device_check_site_locked(tt_device* device, const char* op, const char* where, tt_buffer** out_site);
 TT_NODISCARD tt_status tt_device_check_buffer_locked(tt_device* device, tt_buffer** out_buffer);
-// Room for `bytes` more on the device, or RESOURCE_EXHAUSTED with sizes.
-TT_NODISCARD tt_status tt_device_reserve_locked(tt_device* device, int64_t bytes, const char* what);
-
 // ---- without the lock ---------------------------------------------------------------------------------------------------
 TT_NODISCARD tt_status tt_pending_await_release(tt_pending* pending);  // accepts NULL
 // Reports an index out of range found by launches so far, once, and starts afresh. Waits for them.
 TT_NODISCARD tt_status tt_device_verify_indexes(tt_device* device);
+// Room for `bytes` more on the device, or RESOURCE_EXHAUSTED with sizes. With or without the lock.
+TT_NODISCARD tt_status tt_device_reserve(tt_device* device, int64_t bytes, const char* what);
 void tt_where_now(char* buffer, int size);
 
 #endif  // TT_RUN_DEVICE_H

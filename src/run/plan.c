@@ -32,6 +32,9 @@ tt_overload* tt_overload_create(const char* name, const tt_op* op, int num_args,
 }
 const char* tt_overload_name(const tt_overload* overload) { return overload->name; }
 const tt_op* tt_overload_op(const tt_overload* overload) { return overload->op; }
+bool tt_overload_uses_precision(const tt_overload* overload) {
+  return atomic_load_explicit(&overload->precise, memory_order_relaxed);
+}
 
 // ---- the table ----------------------------------------------------------------------------------------------------------
 
@@ -189,7 +192,7 @@ enum { INLINE_BUFFERS = 32 };
 
 static tt_status run_locked(tt_plan* plan, tt_bound* bound, tt_device* d, const char* where, tt_buffer** inputs, bool* owned,
                             tt_buffer** results) {
-  TT_TRY(tt_device_reserve_locked(d, plan->new_bytes, plan->overload->name));
+  TT_TRY(tt_device_reserve(d, plan->new_bytes, plan->overload->name));
   int have = 0;
   tt_status status = NULL;
   for (; have < plan->num_sources && status == NULL; ++have) {

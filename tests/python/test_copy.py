@@ -2,6 +2,7 @@
 """Making tensors and moving them: empty, resize_, set_, and copies in all directions."""
 
 import itertools
+import warnings
 
 import pytest
 import torch
@@ -281,8 +282,32 @@ def test_data_assignment_and_swap():
 
 
 def test_warnings_become_pythons():
-    with pytest.warns(UserWarning, match="imaginary part"):
-        torch.ones(2, dtype=torch.complex64, device="tpu").to(torch.float32)
+    z = torch.ones(2, dtype=torch.complex64, device="tpu")
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="imaginary part"):
+            z.to(torch.float32)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(UserWarning, match="imaginary part"):
+                z.to(torch.float32)
+    finally:
+        torch.set_warn_always(before)
+
+
+def test_module_keeps_its_parameters_when_it_moves():
+    model = torch.nn.Linear(3, 2)
+    weight = model.weight
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    model.to("tpu")
+    assert model.weight is weight and weight.is_tpu
+    model(torch.ones(1, 3, device="tpu")).sum().backward()
+    before = weight.detach().cpu().clone()
+    optimizer.step()
+    assert torch.allclose(weight.detach().cpu(), before - 0.5)
+    model.to("cpu")
+    assert model.weight is weight and weight.device.type == "cpu"
 
 
 def test_gradients_flow_through_copies():

@@ -112,10 +112,14 @@ def test_deepcopy_is_independent():
     assert shallow.data_ptr() == x.data_ptr()
 
 
+def through_dlpack(x):
+    # torch.from_dlpack(x) asks x.__dlpack_device__, which PyTorch 2.13 answers for no renamed device.
+    return torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x))
+
+
 def test_dlpack_round_trip_shares_memory():
     x = torch.arange(6.0, device="tpu")
-    assert x.__dlpack_device__()[0] == 12  # kDLExtDev
-    y = torch.from_dlpack(x)
+    y = through_dlpack(x)
     assert y.device == x.device and y.tolist() == x.tolist()
     y.fill_(7)
     assert x.tolist() == [7] * 6
@@ -125,12 +129,15 @@ def test_dlpack_round_trip_shares_memory():
 
 def test_dlpack_of_a_view_outlives_its_source():
     x = torch.arange(12.0, device="tpu").view(3, 4)
-    y = torch.from_dlpack(x.t()[1:])
+    y = through_dlpack(x.t()[1:])
     assert y.shape == (3, 3) and y.tolist() == x.t()[1:].tolist()
-    z = torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x[1:]))
+    z = through_dlpack(x[1:])
+    assert z.tolist() == x[1:].tolist()
     del x
     assert z.tolist() == [[4, 5, 6, 7], [8, 9, 10, 11]]
     assert (z + y[0, 0]).tolist() == [[5, 6, 7, 8], [9, 10, 11, 12]]
+    z[0, 1:3].fill_(-1)
+    assert y[:2].tolist() == [[1, -1, 9], [2, -1, 10]]
 
 
 def test_numpy_refuses_and_cpu_helps():

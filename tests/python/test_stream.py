@@ -124,9 +124,9 @@ def test_elapsed_time_asks_for_timing_and_recording():
     plain.record()
     timed.record()
     torch.tpu.synchronize()
-    with pytest.raises(RuntimeError, match="enable_timing=True"):
+    with pytest.raises((RuntimeError, ValueError), match="enable_timing=True"):
         timed.elapsed_time(plain)
-    with pytest.raises(RuntimeError, match="recorded"):
+    with pytest.raises((RuntimeError, ValueError), match="recorded"):
         timed.elapsed_time(late)
 
 

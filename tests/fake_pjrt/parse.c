@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the generic MLIR text of src/hlo/print.c to a program. One function, main; calls of other functions are refused.
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program.h"
+
+enum { NAME_SIZE = 24, MOST_VALUES = 256 };
+
+typedef struct parser {
+  const char* at;
+  fake_program* program;
+  char (*names)[NAME_SIZE];  // by slot
+  int capacity;
+  char* error;
+  size_t error_size;
+  bool failed;
+} parser;
+
+__attribute__((format(printf, 2, 3))) static void fail(parser* p, const char* fmt, ...) {
+  if (!p->failed) {
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(p->error, p->error_size, fmt, args);
+    va_end(args);
+    p->failed = true;
+  }
+  p->at = "";  // every loop ends at the end of the text
+}
+
+static void skip(parser* p) { p->at += strspn(p->at, " \n\t"); }
+
+static bool take(parser* p, const char* text) {
+  skip(p);
+  size_t n = strlen(text);
+  if (strncmp(p->at, text, n) != 0) {
+    return false;
+  }
+  p->at += n;
+  return true;
+}
+
+static void expect(parser* p, const char* text) {
+  if (!take(p, text)) {
+    fail(p, "expected %s, got \"%.40s\"", text, p->at);
+  }
+}
+
+// ---- types ----------------------------------------------------------------------------------------------------------------
+
+static tt_dtype parse_dtype(parser* p) {
+#define ROW(id, text, bytes, cls) [id] = text,
+  static const char* const texts[TT_DTYPE_COUNT] = {TT_DTYPES(ROW)};
+#undef ROW
+  for (int i = TT_DTYPE_INVALID + 1; i < TT_DTYPE_COUNT; ++i) {
+    size_t n = strlen(texts[i]);
+    if (strncmp(p->at, texts[i], n) == 0 && p->at[n] == '>') {
+      p->at += n;
+      if (!fake_dtype_known((tt_dtype)i)) {
+        fail(p, "unknown element type %s", texts[i]);
+      }
+      return (tt_dtype)i;
+    }
+  }
+  fail(p, "unknown type \"%.40s\"", p->at);
+  return TT_F32;
+}
+
+static tt_type parse_type(parser* p) {
+  tt_type type;
+  memset(&type, 0, sizeof type);
+  expect(p, "tensor<");
+  while (isdigit((unsigned char)*p->at)) {
+    char* end = NULL;
+    int64_t dim = strtoll(p->at, &end, 10);
+    if (*end != 'x' || type.rank == TT_MAX_RANK) {
+      fail(p, "bad dimensions \"%.40s\"", p->at);
+      break;
+    }
+    type.dims[type.rank++] = dim;
+    p->at = end + 1;
+  }
+  type.dtype = parse_dtype(p);
+  expect(p, ">");
+  return type;
+}
+
+// "(a, b)" or a single type; returns how many.
+static int parse_types(parser* p, tt_type* out) {
+  int n = 0;
+  if (!take(p, "(")) {
+    out[n++] = parse_type(p);
+    return n;
+  }
+  while (!p->failed && !take(p, ")")) {
+    if (n == MOST_VALUES) {
+      fail(p, "more than %d types", MOST_VALUES);
+      return 0;
+    }
+    out[n++] = parse_type(p);
+    (void)take(p, ",");
+  }
+  return n;
+}
+
+// ---- names ----------------------------------------------------------------------------------------------------------------
+
+static void parse_name(parser* p, char out[NAME_SIZE]) {
+  size_t n = 0;
+  expect(p, "%");
+  while (isalnum((unsigned char)*p->at) || *p->at == '#') {
+    if (n + 1 < NAME_SIZE) {
+      out[n++] = *p->at;
+    }
+    ++p->at;
+  }
+  out[n] = '\0';
+}
+
+static int add_name(parser* p, const char* name) {
+  int slot = p->program->num_slots++;
+  if (slot == p->capacity) {
+    p->capacity = p->capacity > 0 ? 2 * p->capacity : 64;
+    p->names = realloc(p->names, (size_t)p->capacity * NAME_SIZE);
+    if (p->names == NULL) {
+      abort();
+    }
+  }
+  (void)snprintf(p->names[slot], NAME_SIZE, "%s", name);
+  return slot;
+}
+
+static int parse_use(parser* p) {
+  char name[NAME_SIZE];
+  parse_name(p, name);
+  for (int slot = p->program->num_slots - 1; slot >= 0; --slot) {
+    if (strcmp(p->names[slot], name) == 0) {
+      return slot;
+    }
+  }
+  fail(p, "unknown value %%%s", name);
+  return 0;
+}
+
+static int* copy_ints(const int* values, int n) {
+  int* copy = fake_alloc((size_t)n, sizeof *copy);
+  memcpy(copy, values, (size_t)n * sizeof *copy);
+  return copy;
+}
+
+static int parse_uses(parser* p, int* out) {
+  int n = 0;
+  expect(p, "(");
+  while (!p->failed && !take(p, ")")) {
+    if (n == MOST_VALUES) {
+      fail(p, "more than %d operands", MOST_VALUES);
+      return 0;
+    }
+    out[n++] = parse_use(p);
+    (void)take(p, ",");
+  }
+  return n;
+}
+
+// ---- operations -----------------------------------------------------------------------------------------------------------
+
+static void parse_block(parser* p, fake_block* block);
+
+static void parse_region(parser* p, fake_op* op) {
+  op->blocks = realloc(op->blocks, (size_t)(op->num_blocks + 1) * sizeof *op->blocks);
+  if (op->blocks == NULL) {
+    abort();
+  }
+  fake_block* block = &op->blocks[op->num_blocks++];
+  memset(block, 0, sizeof *block);
+  expect(p, "{");
+  expect(p, "^bb0(");
+  int args[MOST_VALUES];
+  while (!p->failed && !take(p, ")")) {
+    char name[NAME_SIZE];
+    parse_name(p, name);
+    expect(p, ":");
+    (void)parse_type(p);
+    if (block->num_args < MOST_VALUES) {
+      args[block->num_args++] = add_name(p, name);
+    }
+    (void)take(p, ",");
+  }
+  block->args = copy_ints(args, block->num_args);
+  expect(p, ":");
+  parse_block(p, block);
+  expect(p, "}");
+}
+
+static void parse_attrs(parser* p, fake_op* op) {
+  const char* end = take(p, "<{") ? strstr(p->at, "}>") : p->at;
+  if (end == NULL) {
+    fail(p, "attributes without end");
+    return;
+  }
+  size_t n = (size_t)(end - p->at);
+  op->attrs = fake_alloc(n + 1, 1);
+  memcpy(op->attrs, p->at, n);
+  p->at = n > 0 ? end + 2 : p->at;
+}
+
+static void parse_op(parser* p, const char* name, int count, fake_op* op) {
+  skip(p);
+  const char* start = *p->at == '"' ? p->at + 1 : p->at;
+  size_t length = strcspn(start, "\"");
+  op->rule = fake_rule_find(start, length);
+  if (op->rule == NULL) {
+    fail(p, "unknown operation %.*s", (int)length, start);
+    return;
+  }
+  p->at = start + length + 1;
+  int operands[MOST_VALUES];
+  op->num_operands = parse_uses(p, operands);
+  op->operands = copy_ints(operands, op->num_operands);
+  parse_attrs(p, op);
+  if (take(p, "(")) {
+    do {
+      parse_region(p, op);
+    } while (take(p, ","));
+    expect(p, ")");
+  }
+  static _Thread_local tt_type types[MOST_VALUES];
+  expect(p, ":");
+  if (parse_types(p, types) != op->num_operands) {
+    fail(p, "%%%s: a type for each operand is missing", name);
+  }
+  expect(p, "->");
+  op->num_results = parse_types(p, types);
+  if (op->num_results != count) {
+    fail(p, "%%%s: expected %d results, got %d", name, count, op->num_results);
+  }
+  op->types = fake_alloc((size_t)op->num_results, sizeof *op->types);
+  memcpy(op->types, types, (size_t)op->num_results * sizeof *op->types);
+  op->first_result = p->program->num_slots;
+  for (int i = 0; i < op->num_results; ++i) {
+    char full[2 * NAME_SIZE];
+    (void)snprintf(full, sizeof full, op->num_results > 1 ? "%s#%d" : "%s", name, i);
+    (void)add_name(p, full);
+  }
+}
+
+// Operations up to and with the return.
+static void parse_block(parser* p, fake_block* block) {
+  int capacity = 0;
+  while (skip(p), *p->at == '%') {
+    char name[NAME_SIZE];
+    long count = 1;
+    parse_name(p, name);
+    if (take(p, ":")) {
+      char* end = NULL;
+      count = strtol(p->at, &end, 10);
+      p->at = end;
+    }
+    expect(p, "=");
+    if (block->num_ops == capacity) {
+      capacity = capacity > 0 ? 2 * capacity : 8;
+      block->ops = realloc(block->ops, (size_t)capacity * sizeof *block->ops);
+      if (block->ops == NULL) {
+        abort();
+      }
+    }
+    memset(&block->ops[block->num_ops], 0, sizeof *block->ops);
+    parse_op(p, name, (int)count, &block->ops[block->num_ops++]);
+  }
+  if (!take(p, "\"stablehlo.return\"") && !take(p, "\"func.return\"")) {
+    fail(p, "expected a return, got \"%.40s\"", p->at);
+    return;
+  }
+  int results[MOST_VALUES];
+  static _Thread_local tt_type types[MOST_VALUES];
+  block->num_results = parse_uses(p, results);
+  block->results = copy_ints(results, block->num_results);
+  expect(p, ":");
+  (void)parse_types(p, types);
+  expect(p, "->");
+  expect(p, "()");
+}
+
+// ---- the module -----------------------------------------------------------------------------------------------------------
+
+static void parse_params(parser* p) {
+  fake_block* main = &p->program->main;
+  tt_type types[MOST_VALUES];
+  int slots[MOST_VALUES];
+  int alias[MOST_VALUES];
+  while (!p->failed && !take(p, ")")) {
+    char name[NAME_SIZE];
+    int n = main->num_args;
+    if (n == MOST_VALUES) {
+      fail(p, "more than %d parameters", MOST_VALUES);
+      break;
+    }
+    parse_name(p, name);
+    expect(p, ":");
+    types[n] = parse_type(p);
+    slots[n] = add_name(p, name);
+    alias[n] = -1;
+    if (take(p, "{tf.aliasing_output =")) {
+      char* end = NULL;
+      alias[n] = (int)strtol(p->at, &end, 10);
+      p->at = end;
+      expect(p, ": i32}");
+    }
+    main->num_args = n + 1;
+    (void)take(p, ",");
+  }
+  main->args = copy_ints(slots, main->num_args);
+  p->program->alias = copy_ints(alias, main->num_args);
+  p->program->params = fake_alloc((size_t)main->num_args, sizeof *types);
+  memcpy(p->program->params, types, (size_t)main->num_args * sizeof *types);
+}
+
+static void parse_module(parser* p) {
+  fake_program* program = p->program;
+  expect(p, "module @");
+  p->at += strcspn(p->at, "{ ");
+  expect(p, "{");
+  expect(p, "func.func public @main(");
+  parse_params(p);
+  expect(p, "->");
+  static _Thread_local tt_type types[MOST_VALUES];
+  program->num_outputs = parse_types(p, types);
+  program->outputs = fake_alloc((size_t)program->num_outputs, sizeof *types);
+  memcpy(program->outputs, types, (size_t)program->num_outputs * sizeof *types);
+  expect(p, "{");
+  parse_block(p, &program->main);
+  if (!p->failed && program->main.num_results != program->num_outputs) {
+    fail(p, "expected %d results, got %d", program->num_outputs, program->main.num_results);
+  }
+  expect(p, "}");
+  expect(p, "}");
+}
+
+fake_program* fake_program_parse(const char* text, size_t size, char* error, size_t error_size) {
+  fake_program* program = fake_alloc(1, sizeof *program);
+  program->text = fake_alloc(size + 1, 1);
+  memcpy(program->text, text, size);
+  parser p = {.at = program->text, .program = program, .error = error, .error_size = error_size};
+  parse_module(&p);
+  free(p.names);
+  if (p.failed) {
+    fake_program_destroy(program);
+    return NULL;
+  }
+  return program;
+}
