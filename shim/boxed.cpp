@@ -58,11 +58,15 @@ void push_outputs(const Overload& overload, Stack* stack, tt_outputs* outputs, s
   }
 }
 
+}  // namespace
+
 void set_precision() {
   // "highest" is full f32; "high" allows three bf16 passes, "medium" one.
   auto precision = at::globalContext().float32MatmulPrecision();
   tt_precision_set(precision == at::Float32MatmulPrecision::HIGHEST ? 2 : precision == at::Float32MatmulPrecision::HIGH ? 1 : 0);
 }
+
+namespace {
 
 // ---- captured PyTorch code ----------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@
 #include <torch/csrc/Generator.h>
 
 #include "gil.h"
+#include "graph.h"
 #include "python.h"
 #include "shim.h"
 
@@ -296,6 +297,9 @@ PyObject* set_finder_callable(PyObject*, PyObject* arg) {
 }
 
 PyMethodDef methods[] = {
+    {"graph_create", graph_create, METH_VARARGS, "(name, callable) -> graph"},
+    {"graph_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(graph_call)), METH_FASTCALL,
+     "(graph, tensors read, tensors written, integers) -> list"},
     {"available", available, METH_NOARGS, "A plugin can be found; does not start the runtime."},
     {"started", started, METH_NOARGS, "The runtime has started."},
     {"in_bad_fork", in_bad_fork, METH_NOARGS, "The runtime had started before a fork made this process."},

@@ -46,6 +46,9 @@ int current_device();
 // boxed.cpp: dst = src, both on one device, of any dtypes, src broadcastable to dst.
 void copy_on_device(const at::Tensor& dst, const at::Tensor& src);
 
+// boxed.cpp: hands torch.get_float32_matmul_precision() to the C side.
+void set_precision();
+
 // host.cpp: pinned host memory.
 c10::Allocator* pinned_allocator();
 bool is_pinned(const void* data);
