@@ -11,6 +11,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "dynamic.h"
 #include "infer.h"
 
 namespace tt {
@@ -274,6 +275,9 @@ void run(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) 
   if (C10_UNLIKELY(probing()) && !overload.mutated.empty()) {
     note_probe(overload, stack);
     return;
+  }
+  if (C10_UNLIKELY(overload.indices >= 0)) {
+    expand_masks(overload, stack);
   }
   if (tt_capture_current() != nullptr) {
     run_in_capture(op, overload, stack);

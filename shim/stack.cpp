@@ -52,6 +52,9 @@ Overload read_schema(const c10::FunctionSchema& schema, const tt_op* op) {
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& arg = schema.arguments()[i];
     o.args.push_back({kind_of(arg), arg.default_value()});
+    if (arg.name() == "indices" && o.args.back().kind == ArgKind::TensorList) {
+      o.indices = static_cast<int>(i);
+    }
     if (arg.alias_info() != nullptr && arg.alias_info()->isWrite()) {
       o.mutated.push_back(static_cast<int>(i));
       mutates |= uint64_t{1} << i;

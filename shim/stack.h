@@ -32,6 +32,7 @@ struct Overload {
   std::vector<ReturnKind> returns;
   std::vector<int> return_alias;       // by return: the argument it is, or -1
   std::vector<int> mutated;            // arguments written to, in order
+  int indices = -1;                    // a Tensor?[] argument, which may hold masks
   bool outputs_are_mutated = false;    // returns nothing: its outputs are the mutated arguments
 };
 

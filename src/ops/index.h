@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A list of index tensors (Tensor?[] indices) as one gather or scatter.
+#ifndef TT_OPS_INDEX_H
+#define TT_OPS_INDEX_H
+
+#include "ops/indexing.h"
+
+typedef struct tt_multi_index {
+  int indexed;                    // dimensions that have an index tensor
+  int64_t dims[TT_MAX_RANK];
+  int rank;                       // of the index tensors, broadcast together
+  int64_t sizes[TT_MAX_RANK];
+  int first;                      // where the index's dimensions stand in the result: at the first indexed one if those
+                                  // are neighbours, else in front
+  tt_val vectors;                 // [sizes..., indexed]
+  int out_rank;                   // the result of reading, or what a write's values broadcast to
+  int64_t out_sizes[TT_MAX_RANK];
+  tt_gather_dims gather;
+} tt_multi_index;
+
+// Reads argument `arg` for a tensor of type `self`. Negative indices count from the end; `check` reports those out of range.
+tt_multi_index tt_multi_index_of(tt_lower* L, int arg, const tt_type* self, bool check);
+
+#endif  // TT_OPS_INDEX_H
