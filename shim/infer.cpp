@@ -245,7 +245,10 @@ Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::Arr
     stack.push_back(metas.of(arguments[i], overload.args[i].kind));
   }
   torch::jit::Stack given = stack;
-  op.callBoxedForDispatchKey(c10::DispatchKey::Meta, stack);
+  // Without a Meta kernel PyTorch's composite one runs on the Meta tensors.
+  bool composite = !op.hasKernelForDispatchKey(c10::DispatchKey::Meta) &&
+                   op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
+  op.callBoxedForDispatchKey(composite ? c10::DispatchKey::CompositeExplicitAutograd : c10::DispatchKey::Meta, stack);
   for (int i : overload.mutated) {
     if (follow_resize(arguments[static_cast<size_t>(i)], given[static_cast<size_t>(i)])) {
       *out_resized = true;
