@@ -53,6 +53,10 @@ struct tt_device {
 void tt_lock(void);
 void tt_unlock(void);
 
+// For tests: gives up plans, programs and what hangs on devices, then client and plugin, so that the next call starts the runtime
+// anew (or tries again, after a failed start). Nobody else may be in the runtime; tensors that still live keep the old client.
+void tt_runtime_stop(void);
+
 tt_client* tt_device_client(tt_device* device);
 tt_pjrt_device* tt_device_pjrt(tt_device* device);
 

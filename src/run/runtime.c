@@ -128,6 +128,41 @@ tt_status tt_runtime_start(void) {
   return status;
 }
 
+// Kept numbers, checks and outstanding launches.
+static void clear_device_locked(tt_device* d) {
+  for (int i = 0; i < TT_SCALAR_SLOTS; ++i) {
+    tt_buffer_release(d->scalars[i].buffer);
+  }
+  for (; d->pending_count > 0; --d->pending_count) {
+    tt_obj_release(d->pending[d->pending_head]);
+    d->pending_head = (d->pending_head + 1) % TT_MAX_PENDING;
+  }
+  tt_buffer_release(d->check);
+  free(d->scalars);
+  free(d->sites);
+  memset(d, 0, sizeof *d);
+}
+
+void tt_runtime_stop(void) {
+  tt_memory_cache_clear();
+  tt_mutex_lock(&rt.start_lock);
+  tt_lock();
+  for (int i = 0; i < rt.count; ++i) {
+    clear_device_locked(&rt.devices[i]);
+  }
+  tt_unlock();
+  tt_client_release(rt.client);
+  tt_plugin_release(rt.plugin);
+  free(rt.failure_text);
+  rt.client = NULL;
+  rt.plugin = NULL;
+  rt.failure_text = NULL;
+  rt.count = 0;
+  rt.failed = false;
+  __atomic_store_n(&rt.started, false, __ATOMIC_RELEASE);
+  tt_mutex_unlock(&rt.start_lock);
+}
+
 tt_status tt_runtime_describe(tt_runtime_info* out_info) {
   TT_TRY(tt_runtime_start());
   tt_runtime_info info = {

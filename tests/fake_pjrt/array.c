@@ -110,7 +110,7 @@ static uint32_t small_encode(double value, int exponent, int mantissa) {
     return sign | (uint32_t)ldexp(size, bias - 1 + mantissa);
   }
   double fraction = frexp(size, &power);
-  return sign | ((uint32_t)(power - 1 + bias) << mantissa) + (uint32_t)ldexp(fraction * 2 - 1, mantissa);
+  return sign | (uint32_t)(power - 1 + bias) << mantissa | (uint32_t)ldexp(fraction * 2 - 1, mantissa);
 }
 
 fake_num fake_load(const fake_array* array, int64_t at) {
