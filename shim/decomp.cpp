@@ -9,14 +9,18 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "gil.h"
 #include "infer.h"
 
 namespace tt {
 
-static py::object& module() {
-  // Kept for the process: destroying it at exit would need the interpreter.
-  static auto* m = new py::object(py::module_::import("torch_tpu._decomp"));
-  return *m;
+// Called with Python's lock. An import lets go of it for a while, so no lock of C++ (a static's guard is one) may be held meanwhile.
+static py::handle module() {
+  static PyObject* kept = nullptr;  // for the process: destroying it at exit would need the interpreter
+  if (kept == nullptr) {
+    kept = py::module_::import("torch_tpu._decomp").release().ptr();
+  }
+  return kept;
 }
 
 bool has_decomposition(const c10::OperatorHandle& op) {

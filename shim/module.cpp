@@ -170,9 +170,23 @@ PyObject* pinned(PyObject*, PyObject* arg) {
 
 // ---- modes --------------------------------------------------------------------------------------------------------------------
 PyObject* mode_get(PyObject*, PyObject*) { return PyLong_FromLong(tt_mode_get()); }
+PyObject* flush(PyObject*, PyObject*) {
+  HANDLE_TH_ERRORS
+  {
+    NoGil no_gil;
+    check(tt_flush());
+  }
+  return none();
+  END_HANDLE_TH_ERRORS
+}
+
 PyObject* mode_set(PyObject*, PyObject* arg) {
   HANDLE_TH_ERRORS
-  tt_mode_set(static_cast<tt_mode>(to_int(arg)));
+  auto mode = static_cast<tt_mode>(to_int(arg));
+  {
+    NoGil no_gil;
+    check(tt_mode_set(mode));
+  }
   return none();
   END_HANDLE_TH_ERRORS
 }
@@ -198,6 +212,9 @@ PyObject* stats(PyObject*, PyObject*) {
   TT_FIELD(bytes_to_device);
   TT_FIELD(bytes_to_host);
   TT_FIELD(shared_copies);
+  TT_FIELD(recorded);
+  TT_FIELD(cuts);
+  TT_FIELD(fused_runs);
   TT_FIELD(compile_ns);
   TT_FIELD(load_ns);
   TT_FIELD(plans);
@@ -297,6 +314,7 @@ PyObject* set_finder_callable(PyObject*, PyObject* arg) {
 }
 
 PyMethodDef methods[] = {
+    {"flush", flush, METH_NOARGS, "Fused mode: runs what is recorded."},
     {"graph_create", graph_create, METH_VARARGS, "(name, callable) -> graph"},
     {"graph_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(graph_call)), METH_FASTCALL,
      "(graph, tensors read, tensors written, integers) -> list"},
@@ -314,7 +332,7 @@ PyMethodDef methods[] = {
     {"default_generator", default_generator_of, METH_O, "A device's default generator."},
     {"seed_all", seed_all, METH_O, "Seeds all devices' default generators; starts nothing."},
     {"is_pinned", pinned, METH_O, "An address lies in pinned host memory."},
-    {"mode_get", mode_get, METH_NOARGS, "0 strict, 1 debug."},
+    {"mode_get", mode_get, METH_NOARGS, "0 strict, 1 debug, 2 fused."},
     {"mode_set", mode_set, METH_O, "0 strict, 1 debug."},
     {"precision_set", precision_set, METH_O, "Precision of f32 products: 0 default, 1 high, 2 highest."},
     {"stats", stats, METH_NOARGS, "Counters since the start."},

@@ -88,7 +88,7 @@ TT_EXPORT bool tt_overload_uses_precision(const tt_overload* overload);
 
 // ---- running ----------------------------------------------------------------------------------------------------------------
 // Outputs of a launch, in schema order, lists flattened. New tensors come with a storage (+1, the caller's) and a meta that
-// lives as long as the plan; outputs that are arguments have storage NULL.
+// lives until tt_outputs_deinit (it is the plan's, held until then); outputs that are arguments have storage NULL.
 typedef struct tt_output {
   tt_storage* storage;
   const tt_meta* meta;
@@ -97,8 +97,9 @@ typedef struct tt_outputs {
   int count;
   tt_output* items;  // owned by the caller's tt_outputs; free with tt_outputs_deinit
   tt_output inline_items[8];
+  tt_plan* plan;  // NULL in a capture
 } tt_outputs;
-TT_EXPORT void tt_outputs_deinit(tt_outputs* outputs);  // frees the array, not the storages
+TT_EXPORT void tt_outputs_deinit(tt_outputs* outputs);  // frees the array and lets go of the plan, not of the storages
 
 TT_EXPORT TT_NODISCARD tt_status tt_call_run(tt_call* call, tt_outputs* out_outputs, bool* out_hit);
 // metas: num_metas outputs in schema order, lists flattened (for outputs that are arguments: that argument's meta).

@@ -43,10 +43,13 @@ TT_EXPORT TT_NODISCARD tt_status tt_device_synchronize(tt_device* device);
 // Bytes: limit of the device (host memory where the CPU stands in), bytes in use by us.
 TT_EXPORT TT_NODISCARD tt_status tt_device_memory(tt_device* device, int64_t* out_free, int64_t* out_total);
 
-// Modes: strict launches each call at once; debug also waits for it and names op and Python line of a failure.
-typedef enum tt_mode { TT_MODE_STRICT = 0, TT_MODE_DEBUG = 1 } tt_mode;
+// Modes: strict launches each call at once; debug also waits for it and names op and Python line of a failure; fused records calls
+// and runs many as one program (src/run/fuse.h). Setting a mode runs what is recorded.
+typedef enum tt_mode { TT_MODE_STRICT = 0, TT_MODE_DEBUG = 1, TT_MODE_FUSED = 2 } tt_mode;
 TT_EXPORT tt_mode tt_mode_get(void);
-TT_EXPORT void tt_mode_set(tt_mode mode);
+TT_EXPORT TT_NODISCARD tt_status tt_mode_set(tt_mode mode);
+// Fused mode: runs what is recorded on all devices (a cut).
+TT_EXPORT TT_NODISCARD tt_status tt_flush(void);
 // Precision of f32 dot and convolution: 0 default, 1 high, 2 highest. Part of the key of calls that use it.
 TT_EXPORT void tt_precision_set(int precision);
 
@@ -74,6 +77,7 @@ typedef struct tt_stats {
   int64_t bytes_to_device, bytes_to_host;
   int64_t shared_copies;           // copies that only shared a value
   int64_t compile_ns, load_ns;
+  int64_t recorded, cuts, fused_runs;  // fused mode: calls recorded, traces cut, traces run as one program
   int64_t plans, programs;         // now in memory
 } tt_stats;
 TT_EXPORT void tt_stats_get(tt_stats* out_stats);

@@ -2,7 +2,8 @@
 """Eager modes and the precision of products.
 
 strict  each op is launched at once and runs while Python goes on, as on CUDA; the default
-debug   the same, and waits for each op: a failure names the op and the line of Python"""
+debug   the same, and waits for each op: a failure names the op and the line of Python
+fused   ops are recorded and run many as one program, at the latest when a value is read or an optimizer's step ends"""
 
 import contextlib
 import enum
@@ -11,34 +12,41 @@ import torch
 
 from torch_tpu import _C
 
-_MODES = {"strict": 0, "debug": 1}
+_MODES = {"strict": 0, "debug": 1, "fused": 2}
+_cuts = None
 
 
 def _code(mode):
-    if mode == "fused":
-        raise NotImplementedError(
-            'eager mode "fused" is not implemented yet (open issue: "fused eager mode"); use "strict", or torch.compile'
-        )
     if mode not in _MODES:
-        raise ValueError(f'expected eager mode "strict" or "debug", got {mode!r}')
+        raise ValueError(f'expected eager mode "strict", "debug" or "fused", got {mode!r}')
     return _MODES[mode]
 
 
+def _set(code):
+    global _cuts
+    if code == _MODES["fused"] and _cuts is None:
+        # The end of an optimizer's step is a cut: by PyTorch's own hook for all optimizers.
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
+        _cuts = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: _C.flush())
+    _C.mode_set(code)
+
+
 def get_eager_mode():
-    """The mode in force: "strict" or "debug"."""
-    return "debug" if _C.mode_get() == _MODES["debug"] else "strict"
+    """The mode in force: "strict", "debug" or "fused"."""
+    return next(name for name, code in _MODES.items() if code == _C.mode_get())
 
 
 def set_eager_mode(mode):
-    """Sets the mode for the whole process."""
-    _C.mode_set(_code(mode))
+    """Sets the mode for the whole process. What fused mode has recorded runs first."""
+    _set(_code(mode))
 
 
 @contextlib.contextmanager
 def eager_mode(mode):
     """The mode within a `with` block. It is the whole process's: other threads see it too."""
     code, before = _code(mode), _C.mode_get()
-    _C.mode_set(code)
+    _set(code)
     try:
         yield
     finally:

@@ -16,8 +16,14 @@ enum { ADDRESS_ALIGNMENT = 256 };
 static tt_mutex list_lock = TT_MUTEX_INIT;
 static tt_storage* newest;
 
+static void (*drop_hook)(tt_storage* storage);
+void tt_storage_set_drop_hook(void (*hook)(tt_storage* storage)) { drop_hook = hook; }
+
 static void destroy_storage(void* obj) {
   tt_storage* storage = obj;
+  if (__atomic_load_n(&storage->fuse, __ATOMIC_ACQUIRE) != NULL) {
+    drop_hook(storage);
+  }
   tt_mutex_lock(&list_lock);
   if (storage->newer != NULL) {
     storage->newer->older = storage->older;

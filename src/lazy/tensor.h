@@ -19,6 +19,9 @@ struct tt_storage {
   tt_type type;          // of `buffer`, `captured`, or what the first whole write will have
   tt_buffer* buffer;     // NULL: never written
   const char* producer;  // op that made the buffer, for error texts
+  // In fused mode: the trace that has yet to make the value, and the value's number there. `buffer` is NULL then.
+  struct tt_fuse* fuse;
+  int fuse_value;
   // In a capture: whose, and the value. `buffer` is NULL then.
   tt_capture* capture;
   tt_val captured;
@@ -35,7 +38,9 @@ void tt_capture_thread_set(tt_capture* capture);
 tt_storage* tt_storage_new(int device, const tt_type* type, int64_t bytes);
 // A fresh range of addresses, for `bytes` bytes.
 void tt_storage_move(tt_storage* storage, int64_t bytes);
-// Takes the buffer's reference.
+// Called with no lock when a storage with a pending value goes away (run/fuse.c); the value is then nobody's.
+void tt_storage_set_drop_hook(void (*hook)(tt_storage* storage));
+// Takes the buffer's reference. The storage has no pending value.
 void tt_storage_set_buffer_take(tt_storage* storage, tt_buffer* buffer, const char* producer);
 
 #endif  // TT_LAZY_TENSOR_H

@@ -4,10 +4,12 @@
 #include "tt/call.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "run/call.h"
 #include "run/capture.h"
 #include "run/counters.h"
+#include "run/fuse.h"
 
 // Debug mode: waits for the call's results and says where it was made.
 static tt_status await_call(tt_bound* bound, tt_plan* plan, tt_outputs* outputs, const char* where) {
@@ -33,43 +35,93 @@ static tt_status await_call(tt_bound* bound, tt_plan* plan, tt_outputs* outputs,
   return tt_status_annotate(status, "%s%s%s", plan->overload->name, where[0] != '\0' ? " at " : "", where);
 }
 
+// With the lock held and a plan found: launches it, or records it in fused mode.
+static tt_status serve_locked(tt_plan* plan, tt_bound* bound, tt_mode mode, const char* where, tt_outputs* outputs,
+                              tt_pending** out_wait, bool* out_full) {
+  TT_COUNT(calls, 1);
+  TT_COUNT(hits, 1);
+  if (mode == TT_MODE_FUSED) {
+    return tt_fuse_record_locked(plan, bound, where, outputs, out_full);
+  }
+  return tt_plan_launch_locked(plan, bound, where, outputs, out_wait);
+}
+
+// Keys the call and finds its plan, with the lock held before and after; lets go of it in between to wait for a trace that runs, to
+// name the Python line (the interpreter's lock is never taken under ours), or to compile a plan whose program was put off.
+static tt_status find_locked(tt_bound* bound, tt_mode mode, char* where, int where_size, tt_plan** out_plan) {
+  for (;;) {
+    tt_bound_key_locked(bound);
+    tt_fuse_state state = tt_fuse_state_locked(bound);
+    if (__builtin_expect(state == TT_FUSE_RUNNING || (state == TT_FUSE_PENDING && mode != TT_MODE_FUSED), 0)) {
+      tt_unlock();
+      if (state == TT_FUSE_RUNNING) {
+        tt_fuse_wait();
+      }
+      tt_status status = state == TT_FUSE_PENDING ? tt_flush() : NULL;
+      tt_lock();
+      TT_TRY(status);
+      continue;
+    }
+    tt_plan* plan = tt_plan_find_locked(bound);
+    *out_plan = plan;
+    if (plan == NULL) {
+      return NULL;
+    }
+    bool compile = mode != TT_MODE_FUSED && plan->text != NULL && plan->exec == NULL;
+    bool name = plan->checks && where[0] == '\0';
+    if (!compile && !name) {
+      return NULL;
+    }
+    tt_obj_retain(plan);
+    tt_unlock();
+    tt_status status = compile ? tt_plan_compile(plan, bound->call->device) : NULL;
+    if (name) {
+      tt_where_now(where, where_size);
+      if (where[0] == '\0') {
+        strcpy(where, " ");
+      }
+    }
+    tt_obj_release(plan);
+    tt_lock();
+    TT_TRY(status);
+  }
+}
+
 tt_status tt_call_run(tt_call* call, tt_outputs* out_outputs, bool* out_hit) {
   tt_bound bound;
   char where[112] = "";
-  tt_status status = NULL;
   tt_pending* wait = NULL;
-  bool debug = tt_mode_get() == TT_MODE_DEBUG;
+  tt_plan* plan = NULL;
+  bool full = false;
+  tt_mode mode = tt_mode_get();
   *out_hit = false;
   TT_TRY(tt_runtime_start());
-  if (debug) {
+  if (mode == TT_MODE_DEBUG) {
     tt_where_now(where, sizeof where);
   }
   tt_bound_init(&bound, call);
   tt_lock();
-  tt_bound_key_locked(&bound);
-  tt_plan* plan = tt_plan_find_locked(&bound);
-  if (plan != NULL && plan->checks && where[0] == '\0') {
-    // Naming the Python line takes the interpreter's lock, which is never taken under ours.
-    tt_unlock();
-    tt_where_now(where, sizeof where);
-    tt_lock();
-    tt_bound_key_locked(&bound);
-    plan = tt_plan_find_locked(&bound);
-  }
-  if (plan != NULL) {
-    TT_COUNT(calls, 1);
-    TT_COUNT(hits, 1);
-    status = tt_plan_launch_locked(plan, &bound, where, out_outputs, &wait);
+  tt_status status = find_locked(&bound, mode, where, sizeof where, &plan);
+  if (status == NULL && plan != NULL) {
+    status = serve_locked(plan, &bound, mode, where, out_outputs, &wait, &full);
     *out_hit = true;
     tt_obj_retain(plan);
   }
   tt_unlock();
-  tt_status waited = tt_pending_await_release(wait);
-  tt_status_free(waited);  // a failed launch reports through its own outputs
-  if (plan != NULL && status == NULL && debug) {
+  if (__builtin_expect(wait != NULL, 0)) {
+    tt_status_free(tt_pending_await_release(wait));  // a failed launch reports through its own outputs
+  }
+  if (*out_hit && status == NULL && mode == TT_MODE_DEBUG) {
     status = await_call(&bound, plan, out_outputs, where);
   }
-  tt_obj_release(plan);
+  if (full && status == NULL) {
+    tt_device* d;
+    status = tt_device_get(call->device, &d);
+    status = status == NULL ? tt_fuse_flush(d) : status;
+  }
+  if (*out_hit) {
+    tt_obj_release(plan);
+  }
   tt_bound_deinit(&bound);
   return status;
 }

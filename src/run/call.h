@@ -85,11 +85,15 @@ typedef struct tt_result {
 struct tt_plan {
   tt_obj obj;
   const tt_overload* overload;
-  tt_exec* exec;  // NULL: nothing to run
+  uint64_t serial;       // no two plans of the process have the same
+  char* text;            // of the program; NULL: nothing to run
+  tt_exec* exec;         // compiled at once, in fused mode when first run by itself
   int num_sources, num_results, num_outputs;
   tt_source* sources;
+  tt_type* source_types;
   bool* donate;        // by source
   tt_result* results;
+  tt_type* result_types;
   tt_meta* metas;      // by output; absent ones have an invalid dtype
   tt_type* out_types;  // by output: the storage's type; invalid dtype for outputs that are arguments
   uint64_t random_steps;
@@ -101,6 +105,13 @@ struct tt_plan {
 tt_plan* tt_plan_create(const tt_overload* overload);
 tt_plan* tt_plan_find_locked(tt_bound* bound);                   // borrowed
 void tt_plan_install_locked(tt_bound* bound, tt_plan* plan);     // takes the reference
+// The overload's name as a module may have it.
+void tt_plan_program_name(const tt_plan* plan, char* out, size_t size);
+// Compiles the plan's program if that was put off. Without the lock.
+TT_NODISCARD tt_status tt_plan_compile(tt_plan* plan, int device);
+// One input, from the call as it stands. *out_owned: the caller releases it.
+TT_NODISCARD tt_status tt_plan_number(const tt_plan* plan, const tt_bound* bound, const tt_source* source, tt_scalar* out_number);
+void tt_plan_make_outputs_locked(tt_plan* plan, int device, tt_outputs* out_outputs);
 TT_NODISCARD tt_status tt_plan_launch_locked(tt_plan* plan, tt_bound* bound, const char* where, tt_outputs* out_outputs,
                                              tt_pending** out_wait);
 

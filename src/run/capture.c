@@ -123,6 +123,7 @@ tt_status tt_capture_call(tt_call* call, int num_metas, const tt_meta* metas, tt
     tt_call_each_aliased(call, num_metas, outs, write_argument, c);
   }
   tt_status status = tt_builder_take_error(builder(c));
+  out_outputs->plan = NULL;
   out_outputs->count = num_metas;
   out_outputs->items = num_metas <= 8 ? out_outputs->inline_items : tt_calloc((size_t)num_metas, sizeof(tt_output));
   memset(out_outputs->items, 0, (size_t)num_metas * sizeof(tt_output));

@@ -7,6 +7,7 @@
 #include "run/call.h"
 #include "run/capture.h"
 #include "run/counters.h"
+#include "run/fuse.h"
 #include "run/marker.h"
 
 // The private ops behind copies: dst gets src; src as a dense row-major value.
@@ -91,10 +92,11 @@ static bool share(const tt_tensor* dst, const tt_tensor* src) {
   tt_storage* from = src->storage;
   tt_storage* to = dst->storage;
   tt_type type;
-  if (from->buffer != NULL && dst->offset == 0 && src->offset == 0 && from->type.dtype == src->dtype && from->device == to->device &&
+  if (from->buffer != NULL && !tt_fuse_is_running_locked(to) && dst->offset == 0 && src->offset == 0 && from->type.dtype == src->dtype && from->device == to->device &&
       tt_view_dense_type(src->dtype, src->rank, src->sizes, src->strides, &type) &&
       tt_type_elements(&type) == tt_type_elements(&from->type) && tt_type_bytes(&type) == to->bytes) {
     tt_buffer_retain(from->buffer);
+    tt_fuse_disown_locked(to);
     tt_storage_set_buffer_take(to, from->buffer, from->producer);
     shared = true;
   }
@@ -154,6 +156,9 @@ static tt_status dense_buffer(const tt_tensor* src, tt_buffer** out_buffer) {
     TT_FAIL(TT_FAILED_PRECONDITION, "captured code asks for the values of a tensor");
   }
   *out_buffer = NULL;
+  tt_device* device;
+  TT_TRY(tt_device_get(s->device, &device));
+  TT_TRY(tt_fuse_flush(device));
   tt_lock();
   bool ready = s->buffer != NULL && tt_view_is_base(&s->type, src);
   // Row-major over the whole value in other dims is the same bytes.
@@ -177,6 +182,12 @@ static tt_status dense_buffer(const tt_tensor* src, tt_buffer** out_buffer) {
   tt_outputs outputs;
   TT_TRY(run_copy(dense_overload(), src, src, &meta, &outputs));
   tt_storage* made = outputs.items[0].storage;
+  tt_status status = tt_fuse_flush(device);
+  if (status != NULL) {
+    tt_storage_release(made);
+    tt_outputs_deinit(&outputs);
+    return status;
+  }
   *out_buffer = made->buffer;
   tt_buffer_retain(made->buffer);
   tt_storage_release(made);
@@ -258,6 +269,11 @@ tt_status tt_storage_resize(tt_storage* s, int64_t bytes) {
   if (bytes == s->bytes) {
     return NULL;
   }
+  tt_device* d;
+  if (s->capture == NULL) {
+    TT_TRY(tt_device_get(s->device, &d));
+    TT_TRY(tt_fuse_flush(d));
+  }
   if (bytes > s->bytes) {
     tt_storage_move(s, bytes);  // ranges of addresses do not overlap
   }
@@ -288,6 +304,9 @@ tt_status tt_storage_resize(tt_storage* s, int64_t bytes) {
   fresh.storage = tt_storage_new(s->device, &flat, bytes);
   tt_status status = tt_copy_on_device(&fresh, &old);
   if (status == NULL) {
+    status = tt_fuse_flush(d);
+  }
+  if (status == NULL) {
     tt_lock();
     tt_buffer* buffer = fresh.storage->buffer;
     tt_buffer_retain(buffer);
@@ -301,7 +320,7 @@ tt_status tt_storage_resize(tt_storage* s, int64_t bytes) {
 
 bool tt_storage_is_written(const tt_storage* s) {
   tt_lock();
-  bool written = s->buffer != NULL;
+  bool written = s->buffer != NULL || s->fuse != NULL;
   tt_unlock();
   return written;
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 typedef struct tt_counters {
-  _Atomic int64_t calls, hits, launches, to_device, to_host, shared_copies;
+  _Atomic int64_t calls, hits, launches, recorded, cuts, fused_runs, to_device, to_host, shared_copies;
 } tt_counters;
 extern tt_counters tt_counter;
 

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "run/fuse.h"
 #include "run/numbers.h"
 
 // More bytes than this outstanding, and the host waits for the oldest launch.
@@ -90,6 +91,7 @@ tt_status tt_pending_await_release(tt_pending* pending) {
 tt_status tt_device_synchronize(tt_device* d) {
   tt_pending* pending[TT_MAX_PENDING];
   TT_TRY(tt_runtime_start());
+  TT_TRY(tt_fuse_flush(d));
   tt_lock();
   int n = tt_device_pending_locked(d, pending);
   tt_unlock();
@@ -127,6 +129,12 @@ tt_status tt_device_scalar_locked(tt_device* d, const tt_scalar* value, tt_dtype
   }
   *out_buffer = slot->buffer;
   return NULL;
+}
+
+tt_status tt_device_random_state(tt_device* d, const uint64_t state[3], tt_buffer** out_buffer) {
+  int64_t three = 3;
+  tt_type type = tt_type_make(TT_U64, 1, &three);
+  return tt_buffer_from_host(d->client, d->pjrt, &type, state, NULL, NULL, out_buffer);
 }
 
 // ---- index checks -----------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ struct tt_device {
   tt_client* client;
   tt_pjrt_device* pjrt;
   tt_generator* generator;
+  struct tt_fuse* fuse;  // fused mode: what is recorded and not yet run
   // Outstanding launches, oldest first, a ring.
   tt_pending* pending[TT_MAX_PENDING];
   int pending_head, pending_count;
@@ -72,6 +73,8 @@ int tt_device_pending_locked(tt_device* device, tt_pending* out[TT_MAX_PENDING])
 TT_NODISCARD tt_status tt_device_scalar_locked(tt_device* device, const tt_scalar* value, tt_dtype dtype, tt_buffer** out_buffer);
 // A fresh check site; the buffer of its id is borrowed until the next scalar call.
 TT_NODISCARD tt_status tt_device_check_site_locked(tt_device* device, const char* op, const char* where, tt_buffer** out_site);
+// A buffer u64[3] = {seed, offset, 0}, the caller's.
+TT_NODISCARD tt_status tt_device_random_state(tt_device* device, const uint64_t state[3], tt_buffer** out_buffer);
 TT_NODISCARD tt_status tt_device_check_buffer_locked(tt_device* device, tt_buffer** out_buffer);
 // ---- without the lock ---------------------------------------------------------------------------------------------------
 TT_NODISCARD tt_status tt_pending_await_release(tt_pending* pending);  // accepts NULL

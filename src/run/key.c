@@ -95,7 +95,7 @@ static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool muta
     s->slot = index;
   }
   slot->first = s->slot;
-  slot->unwritten = s->buffer == NULL;
+  slot->unwritten = s->buffer == NULL && s->fuse == NULL;
   slot->is_base = tt_view_is_base(&s->type, t);
   slot->donate = mutated && s->buffer != NULL && tt_obj_refs(s->buffer) == 1;
   flags |= (slot->is_base ? BASE : 0u) | (slot->unwritten ? UNWRITTEN : 0u) | (slot->donate ? DONATE : 0u);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
+#include "run/fuse.h"
 
 struct tt_marker {
   tt_obj obj;
@@ -59,6 +60,7 @@ static tt_status watch(tt_marker* marker) {
 }
 
 tt_status tt_marker_create(tt_device* device, tt_marker** out_marker) {
+  TT_TRY(tt_fuse_flush(device));
   tt_marker* marker = tt_obj_create(&marker_kind, sizeof *marker);
   tt_lock();
   marker->count = tt_device_pending_locked(device, marker->pending);

@@ -41,6 +41,9 @@ bool tt_overload_uses_precision(const tt_overload* overload) {
 static void destroy_plan(void* obj) {
   tt_plan* plan = obj;
   tt_exec_release(plan->exec);
+  free(plan->text);
+  free(plan->source_types);
+  free(plan->result_types);
   free(plan->sources);
   free(plan->donate);
   free(plan->results);
@@ -52,8 +55,44 @@ TT_OBJ_KIND(plan_kind, "plan", destroy_plan);
 
 tt_plan* tt_plan_create(const tt_overload* overload) {
   tt_plan* plan = tt_obj_create(&plan_kind, sizeof *plan);
+  static _Atomic uint64_t serials;
   plan->overload = overload;
+  plan->serial = atomic_fetch_add(&serials, 1) + 1;
   return plan;
+}
+
+void tt_plan_program_name(const tt_plan* plan, char* out, size_t size) {
+  const char* name = plan->overload->name;
+  size_t n = 0;
+  for (; name[n] != '\0' && n + 1 < size; ++n) {
+    char c = name[n];
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    out[n] = plain ? c : '_';
+  }
+  out[n] = '\0';
+}
+
+tt_status tt_plan_compile(tt_plan* plan, int device_index) {
+  tt_lock();
+  bool ready = plan->exec != NULL || plan->text == NULL;
+  tt_unlock();
+  if (ready) {
+    return NULL;
+  }
+  tt_device* device;
+  tt_exec* exec = NULL;
+  char name[128];
+  tt_plan_program_name(plan, name, sizeof name);
+  TT_TRY(tt_device_get(device_index, &device));
+  TT_TRY(tt_compile(device, name, plan->text, &exec));
+  tt_lock();
+  if (plan->exec == NULL) {
+    plan->exec = exec;
+    exec = NULL;
+  }
+  tt_unlock();
+  tt_exec_release(exec);
+  return NULL;
 }
 
 tt_plan* tt_plan_find_locked(tt_bound* bound) {
@@ -86,9 +125,11 @@ void tt_plan_install_locked(tt_bound* bound, tt_plan* plan) {
   if (plans == NULL) {
     plans = tt_map_create();
   }
-  // Another thread may have been first.
-  tt_obj_release(tt_map_remove(plans, bound->words, bound->num_words, bound->hash));
   plan->used = ++use_clock;
+  if (tt_map_find(plans, bound->words, bound->num_words, bound->hash) != NULL) {
+    tt_obj_release(plan);  // another thread was first
+    return;
+  }
   tt_map_insert(plans, bound->words, bound->num_words, bound->hash, plan);
 }
 
@@ -109,47 +150,53 @@ int64_t tt_plans_held(void) {
 
 // ---- launching ----------------------------------------------------------------------------------------------------------
 
+tt_status tt_plan_number(const tt_plan* plan, const tt_bound* bound, const tt_source* source, tt_scalar* out_number) {
+  const tt_argument* arg = &bound->call->args[source->kind == TT_SOURCE_NUMBER ? source->index : 0];
+  switch (source->kind) {
+    case TT_SOURCE_OFFSET:
+      *out_number = (tt_scalar){.kind = 'i', .i = bound->slots[source->index].t->offset};
+      return NULL;
+    case TT_SOURCE_HOST:
+      *out_number = bound->slots[source->index].t->host;
+      return NULL;
+    case TT_SOURCE_NUMBER:
+      if (arg->kind == TT_ARG_NUMBERS) {
+        *out_number = arg->numbers[source->elem];
+      } else if (arg->kind == TT_ARG_FLOATS) {
+        *out_number = (tt_scalar){.kind = 'f', .re = arg->floats[source->elem]};
+      } else {
+        *out_number = arg->number;
+        out_number->kind = arg->kind == TT_ARG_FLOAT ? 'f' : arg->kind == TT_ARG_COMPLEX ? 'c' : 'i';
+      }
+      return NULL;
+    default:
+      TT_FAIL(TT_INTERNAL, "%s: input of kind %d is no number", plan->overload->name, (int)source->kind);
+  }
+}
+
 static tt_status gather_input_locked(tt_plan* plan, tt_bound* bound, tt_device* d, const tt_source* source, const char* where,
                                      tt_buffer** out, bool* out_owned) {
   const tt_call* call = bound->call;
+  tt_scalar number;
   *out_owned = false;
   switch (source->kind) {
     case TT_SOURCE_VALUE:
       *out = bound->slots[source->index].t->storage->buffer;
       return NULL;
-    case TT_SOURCE_OFFSET: {
-      tt_scalar offset = {.kind = 'i', .i = bound->slots[source->index].t->offset};
-      TT_TRY(tt_device_scalar_locked(d, &offset, TT_I64, out));
-      break;
-    }
-    case TT_SOURCE_HOST:
-      TT_TRY(tt_device_scalar_locked(d, &bound->slots[source->index].t->host, source->dtype, out));
-      break;
-    case TT_SOURCE_NUMBER: {
-      const tt_argument* arg = &call->args[source->index];
-      tt_scalar number = arg->number;
-      number.kind = arg->kind == TT_ARG_FLOAT ? 'f' : arg->kind == TT_ARG_COMPLEX ? 'c' : 'i';
-      if (arg->kind == TT_ARG_NUMBERS) {
-        number = arg->numbers[source->elem];
-      } else if (arg->kind == TT_ARG_FLOATS) {
-        number = (tt_scalar){.kind = 'f', .re = arg->floats[source->elem]};
-      }
-      TT_TRY(tt_device_scalar_locked(d, &number, source->dtype, out));
-      break;
-    }
     case TT_SOURCE_RANDOM: {
       uint64_t state[3] = {0, 0, 0};
       tt_generator_advance(call->generator != NULL ? call->generator : d->generator, plan->random_steps, &state[0], &state[1]);
-      int64_t three = 3;
-      tt_type type = tt_type_make(TT_U64, 1, &three);
       *out_owned = true;
-      return tt_buffer_from_host(d->client, d->pjrt, &type, state, NULL, NULL, out);
+      return tt_device_random_state(d, state, out);
     }
     case TT_SOURCE_CHECK:
       return tt_device_check_buffer_locked(d, out);
     case TT_SOURCE_SITE:
-    default:
       TT_TRY(tt_device_check_site_locked(d, plan->overload->name, where, out));
+      break;
+    default:
+      TT_TRY(tt_plan_number(plan, bound, source, &number));
+      TT_TRY(tt_device_scalar_locked(d, &number, source->dtype, out));
       break;
   }
   // Numbers stay on the device as long as their slot is not needed for others: hold them for this launch.
@@ -164,11 +211,25 @@ static void init_outputs(tt_outputs* outputs, int count) {
   memset(outputs->items, 0, (size_t)count * sizeof *outputs->items);
 }
 void tt_outputs_deinit(tt_outputs* outputs) {
+  tt_obj_release(outputs->plan);
+  outputs->plan = NULL;
   if (outputs->items != outputs->inline_items) {
     free(outputs->items);
   }
   outputs->items = outputs->inline_items;
   outputs->count = 0;
+}
+
+void tt_plan_make_outputs_locked(tt_plan* plan, int device, tt_outputs* out_outputs) {
+  init_outputs(out_outputs, plan->num_outputs);
+  tt_obj_retain(plan);
+  out_outputs->plan = plan;
+  for (int k = 0; k < plan->num_outputs; ++k) {
+    out_outputs->items[k].meta = &plan->metas[k];
+    if (plan->out_types[k].dtype != TT_DTYPE_INVALID) {
+      out_outputs->items[k].storage = tt_storage_new(device, &plan->out_types[k], tt_type_bytes(&plan->out_types[k]));
+    }
+  }
 }
 
 static void place_result_locked(tt_plan* plan, tt_bound* bound, tt_device* d, const tt_result* result, tt_buffer* buffer,
@@ -229,14 +290,7 @@ tt_status tt_plan_launch_locked(tt_plan* plan, tt_bound* bound, const char* wher
     TT_COUNT(launches, status == NULL ? 1 : 0);
   }
   if (status == NULL) {
-    init_outputs(out_outputs, plan->num_outputs);
-    for (int k = 0; k < plan->num_outputs; ++k) {
-      out_outputs->items[k].meta = &plan->metas[k];
-      if (plan->out_types[k].dtype != TT_DTYPE_INVALID) {
-        out_outputs->items[k].storage =
-            tt_storage_new(bound->call->device, &plan->out_types[k], tt_type_bytes(&plan->out_types[k]));
-      }
-    }
+    tt_plan_make_outputs_locked(plan, bound->call->device, out_outputs);
     if (plan->exec != NULL) {
       tt_device_note_launch_locked(d, results[0], plan->new_bytes, out_wait);
     }

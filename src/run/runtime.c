@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/device.h"
+#include "run/fuse.h"
 
 enum { MAX_DEVICES = 64 };
 
@@ -128,7 +129,7 @@ tt_status tt_runtime_start(void) {
   return status;
 }
 
-// Kept numbers, checks and outstanding launches.
+// Kept numbers, checks and outstanding launches; the counters of memory are then what users hold.
 static void clear_device_locked(tt_device* d) {
   for (int i = 0; i < TT_SCALAR_SLOTS; ++i) {
     tt_buffer_release(d->scalars[i].buffer);
@@ -201,12 +202,30 @@ tt_pjrt_device* tt_device_pjrt(tt_device* device) { return device->pjrt; }
 tt_mode tt_mode_get(void) {
   int now = atomic_load_explicit(&mode, memory_order_relaxed);
   if (now < 0) {
-    now = tt_knobs()->launch_blocking || tt_knobs()->launch_blocking_short ? TT_MODE_DEBUG : TT_MODE_STRICT;
+    const tt_knob_values* k = tt_knobs();
+    now = k->launch_blocking || k->launch_blocking_short         ? TT_MODE_DEBUG
+          : k->defer_and_fuse || k->defer_and_fuse_short ? TT_MODE_FUSED
+                                                         : TT_MODE_STRICT;
     atomic_store(&mode, now);
   }
   return (tt_mode)now;
 }
-void tt_mode_set(tt_mode value) { atomic_store(&mode, (int)value); }
+tt_status tt_mode_set(tt_mode value) {
+  TT_TRY(tt_flush());
+  atomic_store(&mode, (int)value);
+  return NULL;
+}
+
+tt_status tt_flush(void) {
+  if (!rt.started) {
+    return NULL;
+  }
+  TT_TRY(tt_runtime_start());
+  for (int i = 0; i < rt.count; ++i) {
+    TT_TRY(tt_fuse_flush(&rt.devices[i]));
+  }
+  return NULL;
+}
 
 void tt_set_where(tt_where_fn fn) { where_fn = fn; }
 void tt_where_now(char* buffer, int size) {

@@ -23,6 +23,9 @@ void tt_stats_get(tt_stats* out_stats) {
       .shared_copies = atomic_load(&tt_counter.shared_copies),
       .compile_ns = programs.compile_ns,
       .load_ns = programs.load_ns,
+      .recorded = atomic_load(&tt_counter.recorded),
+      .cuts = atomic_load(&tt_counter.cuts),
+      .fused_runs = atomic_load(&tt_counter.fused_runs),
       .plans = tt_plans_held(),
       .programs = programs.held,
   };
@@ -50,5 +53,6 @@ tt_status tt_cache_clear(void) {
 
 void tt_memory_cache_clear(void) {
   tt_plans_forget();
+  tt_fuse_forget();
   tt_program_forget();
 }

@@ -257,16 +257,6 @@ static tt_val storage_value(tt_trace* tr, const tt_meta* m, tt_val value, tt_typ
   return tt_view_write(tr->b, tt_zeros(tr->b, m->dtype, 1, &span), &t, &view, tt_const_i(tr->b, TT_I64, 0), value);
 }
 
-static void sanitize(const char* name, char* out, size_t size) {
-  size_t n = 0;
-  for (; name[n] != '\0' && n + 1 < size; ++n) {
-    char c = name[n];
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    out[n] = plain ? c : '_';
-  }
-  out[n] = '\0';
-}
-
 // The old value's memory serves the new one.
 static bool given_up(const tt_trace* tr, int s) {
   const tt_slot* slot = &tr->bound->slots[s];
@@ -330,7 +320,7 @@ tt_status tt_trace_finish(tt_trace* tr, int num_outs, const tt_meta* metas, cons
   plan->random_steps = tr->random_steps;
 
   char name[128];
-  sanitize(overload->name, name, sizeof name);
+  tt_plan_program_name(plan, name, sizeof name);
   tt_status status = NULL;
   if (count > 0) {
     char* text = NULL;
@@ -340,7 +330,20 @@ tt_status tt_trace_finish(tt_trace* tr, int num_outs, const tt_meta* metas, cons
       status = tt_device_get(bound->call->device, &device);
     }
     if (status == NULL) {
-      status = tt_compile(device, name, text, &plan->exec);
+      plan->text = text;
+      text = NULL;
+      plan->result_types = tt_calloc((size_t)count, sizeof *plan->result_types);
+      for (int r = 0; r < count; ++r) {
+        plan->result_types[r] = *tt_type_of(tr->b, values[r]);
+      }
+      plan->source_types = tt_calloc(tr->sources.count + 1, sizeof *plan->source_types);
+      for (int i = 0; i < plan->num_sources; ++i) {
+        plan->source_types[i] = *tt_builder_param_type(tr->b, i);
+      }
+      // Fused mode runs most plans only as part of others.
+      if (tt_mode_get() != TT_MODE_FUSED) {
+        status = tt_plan_compile(plan, device->index);
+      }
     }
     free(text);
   } else {
