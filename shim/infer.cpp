@@ -250,9 +250,13 @@ Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::Arr
                    op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
   op.callBoxedForDispatchKey(composite ? c10::DispatchKey::CompositeExplicitAutograd : c10::DispatchKey::Meta, stack);
   for (int i : overload.mutated) {
-    if (follow_resize(arguments[static_cast<size_t>(i)], given[static_cast<size_t>(i)])) {
-      *out_resized = true;
-    }
+    const c10::IValue& target = arguments[static_cast<size_t>(i)];
+    const c10::IValue& found = given[static_cast<size_t>(i)];
+    bool changed = target.isTensor() && target.toTensor().defined() && target.toTensor().sizes() != found.toTensor().sizes();
+    // Meta kernels in Python grow in-place operands that PyTorch's own kernels refuse to.
+    TORCH_CHECK(!changed || op.schema().arguments()[static_cast<size_t>(i)].kwarg_only() || op.schema().name().compare(0, 12, "aten::resize") == 0,
+                "output with shape ", target.toTensor().sizes(), " doesn't match the broadcast shape ", found.toTensor().sizes());
+    *out_resized |= follow_resize(target, found);
   }
   if (overload.outputs_are_mutated) {
     for (int i : overload.mutated) {
