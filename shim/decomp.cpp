@@ -9,7 +9,6 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "gil.h"
 #include "infer.h"
 
 namespace tt {

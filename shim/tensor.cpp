@@ -132,6 +132,8 @@ void describe(const at::Tensor& tensor, tt_tensor* out) {
   if (impl->device_type() == kTpu) {
     out->storage = storage_of(impl);
     out->offset = impl->storage_offset();
+    out->conj = impl->is_conj();
+    out->neg = impl->is_neg();
     // A storage made from an address may start inside of ours.
     auto start = reinterpret_cast<uint64_t>(impl->unsafe_storage().unsafeGetStorageImpl()->data_ptr().get());
     uint64_t skipped = start - tt_storage_address(out->storage);
@@ -144,7 +146,7 @@ void describe(const at::Tensor& tensor, tt_tensor* out) {
   TORCH_CHECK(impl->device_type() == c10::kCPU && sizes.empty(), "Expected all tensors to be on the same device, but found at least two devices, ",
               c10::Device(kTpu, static_cast<c10::DeviceIndex>(current_device())), " and ", tensor.device(), "!");
   out->wrapped = impl->is_wrapped_number();
-  out->host = host_value(tensor);
+  out->host = host_value(tensor.resolve_conj().resolve_neg());
 }
 
 }  // namespace tt

@@ -37,6 +37,9 @@ void tt_view_analyse(const tt_type* base, tt_dtype dtype, int rank, const int64_
 // True if the tensor is the base as it stands: same dtype and dims, row-major, offset 0.
 bool tt_view_is_base(const tt_type* base, const tt_tensor* t);
 
+// Applies a tensor's lazy conjugation and negation: from what is stored to what it means, or back.
+tt_val tt_view_bits(tt_builder* b, const tt_tensor* t, tt_val value);
+
 // The view's value. `offset` is a 0-d i64 value, used only if the plan needs it.
 tt_val tt_view_read(tt_builder* b, tt_val base, const tt_tensor* t, const tt_view_plan* plan, tt_val offset);
 // The base after `value` (the view's sizes and dtype) was written. The result has the base's type.

@@ -273,6 +273,13 @@ static tt_val gather_write(tt_builder* b, tt_val base, const tt_tensor* t, const
   return tt_scatter(b, tt_flatten(b, base), at, updates, &dims, replace_body, NULL);
 }
 
+tt_val tt_view_bits(tt_builder* b, const tt_tensor* t, tt_val value) {
+  if (t->conj) {
+    value = tt_unary(b, TT_CHLO_CONJ, value);
+  }
+  return t->neg ? tt_neg(b, value) : value;
+}
+
 // ---- read and write ---------------------------------------------------------------------------------------------------
 
 tt_val tt_view_read(tt_builder* b, tt_val base, const tt_tensor* t, const tt_view_plan* p, tt_val offset) {

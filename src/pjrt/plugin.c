@@ -74,7 +74,7 @@ static bool has_tpu_chip(void) {
 // Read by the library when it is loaded, so they must stand before.
 static void prepare_environment(const char* path) {
   const int keep = 0;  // what the user has set stays
-  (void)setenv("TF_CPP_MIN_LOG_LEVEL", "2", keep);
+  (void)setenv("TF_CPP_MIN_LOG_LEVEL", "3", keep);
   const char* slash = strrchr(path, '/');
   if (strcmp(slash ? slash + 1 : path, "libtpu.so") == 0 && !has_tpu_chip()) {
     // Without a chip libtpu only compiles; it would ask a metadata server which machine this is, and wait.

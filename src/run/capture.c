@@ -34,11 +34,11 @@ static tt_val captured_base(tt_capture* c, tt_storage* s) {
 static tt_val captured_read(tt_capture* c, const tt_tensor* t) {
   tt_val base = captured_base(c, t->storage);
   if (base == TT_POISON || tt_view_is_base(&t->storage->type, t)) {
-    return base;
+    return tt_view_bits(builder(c), t, base);
   }
   tt_view_plan view;
   tt_view_analyse(&t->storage->type, t->dtype, t->rank, t->sizes, t->strides, t->offset, &view);
-  return tt_view_read(builder(c), base, t, &view, tt_const_i(builder(c), TT_I64, t->offset));
+  return tt_view_bits(builder(c), t, tt_view_read(builder(c), base, t, &view, tt_const_i(builder(c), TT_I64, t->offset)));
 }
 
 static void captured_write(tt_capture* c, const tt_tensor* t, tt_val value) {
@@ -47,6 +47,7 @@ static void captured_write(tt_capture* c, const tt_tensor* t, tt_val value) {
     tt_builder_fail(builder(c), TT_UNIMPLEMENTED, "captured code writes to a tensor from outside");
     return;
   }
+  value = tt_view_bits(builder(c), t, value);
   if (tt_view_is_base(&s->type, t)) {
     s->captured = value;
     return;
@@ -172,7 +173,7 @@ tt_status tt_capture_begin(tt_call* call, tt_capture** out_capture) {
 }
 
 static bool same_view(const tt_tensor* a, const tt_tensor* b) {
-  if (a->storage != b->storage || a->dtype != b->dtype || a->rank != b->rank || a->offset != b->offset) {
+  if (a->storage != b->storage || a->dtype != b->dtype || a->rank != b->rank || a->offset != b->offset || a->conj != b->conj || a->neg != b->neg) {
     return false;
   }
   return memcmp(a->sizes, b->sizes, (size_t)a->rank * sizeof *a->sizes) == 0 &&

@@ -79,7 +79,7 @@ static tt_status run_copy(tt_overload* overload, const tt_tensor* dst, const tt_
 
 // dst takes src's value as it is: buffers never change, so two storages may hold one.
 static bool share(const tt_tensor* dst, const tt_tensor* src) {
-  if (src->storage == NULL || dst->dtype != src->dtype || dst->rank != src->rank || tt_capture_current() != NULL) {
+  if (src->conj != dst->conj || src->neg != dst->neg || src->storage == NULL || dst->dtype != src->dtype || dst->rank != src->rank || tt_capture_current() != NULL) {
     return false;
   }
   for (int d = 0; d < dst->rank; ++d) {
@@ -160,9 +160,10 @@ static tt_status dense_buffer(const tt_tensor* src, tt_buffer** out_buffer) {
   TT_TRY(tt_device_get(s->device, &device));
   TT_TRY(tt_fuse_flush(device));
   tt_lock();
-  bool ready = s->buffer != NULL && tt_view_is_base(&s->type, src);
+  bool plain = !src->conj && !src->neg;
+  bool ready = plain && s->buffer != NULL && tt_view_is_base(&s->type, src);
   // Row-major over the whole value in other dims is the same bytes.
-  if (!ready && s->buffer != NULL && src->offset == 0 && s->type.dtype == src->dtype) {
+  if (!ready && plain && s->buffer != NULL && src->offset == 0 && s->type.dtype == src->dtype) {
     tt_meta m = dense_meta(src);
     tt_type type = tt_type_make(src->dtype, src->rank, src->sizes);
     ready = tt_type_elements(&type) == tt_type_elements(&s->type);

@@ -72,7 +72,7 @@ static tt_view_plan* new_view(tt_bound* bound) {
   return bound->views < INLINE_VIEWS ? &bound->inline_views[bound->views++] : tt_arena_alloc(&bound->arena, sizeof(tt_view_plan));
 }
 
-enum { HOST = 1, WRAPPED = 2, BASE = 4, UNWRITTEN = 8, DONATE = 16, NEEDS_OFFSET = 32, OWN_DIMS = 64 };
+enum { HOST = 1, WRAPPED = 2, BASE = 4, UNWRITTEN = 8, DONATE = 16, NEEDS_OFFSET = 32, OWN_DIMS = 64, CONJ = 128, NEG = 256 };
 
 static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool mutated) {
   tt_slot* slot = &bound->slots[index];
@@ -81,7 +81,7 @@ static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool muta
   slot->is_base = slot->unwritten = slot->donate = false;
   slot->view = NULL;
   reserve(bound, 8 + 4 * TT_MAX_RANK);
-  uint64_t flags = t->wrapped ? WRAPPED : 0;
+  uint64_t flags = (t->wrapped ? WRAPPED : 0u) | (t->conj ? CONJ : 0u) | (t->neg ? NEG : 0u);
   if (t->storage == NULL) {
     put(bound, (uint64_t)t->dtype | (uint64_t)t->rank << 8 | (flags | HOST) << 16);
     if (t->dtype != TT_DTYPE_INVALID && bound->call->overload->bakes_all) {

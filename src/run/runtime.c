@@ -84,6 +84,9 @@ static tt_status start_locked(void) {
   int options = tt_knobs()->devices > 1 ? 1 : 0;
   TT_TRY_CTX(tt_client_create(rt.plugin, options, &devices, &rt.client), "starting %s", path);
   int count = tt_client_device_count(rt.client);
+  if (tt_client_is_cpu(rt.client) && count > tt_knobs()->devices && tt_knobs()->devices > 0) {
+    count = (int)tt_knobs()->devices;  // a plugin that is not asked may show several
+  }
   rt.count = count < MAX_DEVICES ? count : MAX_DEVICES;
   if (rt.count == 0) {
     TT_FAIL(TT_UNAVAILABLE, "%s shows no devices", path);

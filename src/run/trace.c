@@ -134,7 +134,7 @@ tt_val tt_trace_read(tt_trace* tr, int index, const tt_tensor* t, tt_dtype dtype
     tt_val offset = view->needs_offset ? offset_of(tr, index) : TT_POISON;
     base = tt_view_read(tr->b, base, t, view, offset);
   }
-  return tt_convert(tr->b, base, dtype);
+  return tt_convert(tr->b, tt_view_bits(tr->b, t, base), dtype);
 }
 
 void tt_trace_write(tt_trace* tr, int index, const tt_tensor* t, tt_val value) {
@@ -143,6 +143,7 @@ void tt_trace_write(tt_trace* tr, int index, const tt_tensor* t, tt_val value) {
     tt_builder_fail(tr->b, TT_INVALID_ARGUMENT, "expected a tensor on tpu to write to, got a number on the host");
     return;
   }
+  value = tt_view_bits(tr->b, t, value);
   tt_view_plan space;
   const tt_view_plan* view = view_of(tr, index, &space);
   if (view == NULL) {
