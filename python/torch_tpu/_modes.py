@@ -22,13 +22,18 @@ def _code(mode):
     return _MODES[mode]
 
 
+def _cut(optimizer, args, kwargs):
+    if not torch.compiler.is_compiling():
+        _C.flush()
+
+
 def _set(code):
     global _cuts
     if code == _MODES["fused"] and _cuts is None:
         # The end of an optimizer's step is a cut: by PyTorch's own hook for all optimizers.
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
-        _cuts = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: _C.flush())
+        _cuts = register_optimizer_step_post_hook(_cut)
     _C.mode_set(code)
 
 

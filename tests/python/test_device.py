@@ -156,6 +156,12 @@ def test_autocast_keeps_f32_ops_in_f32_and_refuses_bce():
             torch.nn.functional.binary_cross_entropy(half.float(), half.float())
 
 
+@pytest.fixture(autouse=True)
+def strict():
+    yield
+    torch.tpu.set_eager_mode("strict")
+
+
 def test_eager_modes():
     assert torch.tpu.get_eager_mode() == "strict"
     with torch.tpu.eager_mode("debug"):
@@ -165,8 +171,9 @@ def test_eager_modes():
     torch.tpu.set_eager_mode("debug")
     assert torch.tpu.get_eager_mode() == "debug"
     torch.tpu.set_eager_mode("strict")
-    with pytest.raises(NotImplementedError, match="fused eager mode"):
-        torch.tpu.set_eager_mode("fused")
+    with torch.tpu.eager_mode("fused"):
+        assert torch.tpu.get_eager_mode() == "fused"
+        assert (torch.ones(2, device="tpu") + 1).mul(3).tolist() == [6, 6]
     with pytest.raises(ValueError, match="strict"):
         torch.tpu.set_eager_mode("quick")
 
@@ -183,8 +190,9 @@ def test_execution_mode_module_takes_both_spellings():
     assert torch.tpu.get_eager_mode() == "debug"
     em.eager_mode = em.EagerMode.DEFER_NEVER
     assert torch.tpu.get_eager_mode() == "strict"
-    with pytest.raises(NotImplementedError):
-        em.set_eager_mode(em.EagerMode.DEFER_AND_FUSE)
+    with em.set_eager_mode(em.EagerMode.DEFER_AND_FUSE):
+        assert torch.tpu.get_eager_mode() == "fused"
+    assert em.eager_mode is em.EagerMode.DEFER_NEVER
 
 
 def test_precision_is_pytorchs_setting_for_a_block():
