@@ -202,6 +202,19 @@ void note_probe(const Overload& overload, torch::jit::Stack* stack) {
   }
 }
 
+// Ops without a Meta kernel of their own answer by the operations that PyTorch composes them from.
+static void ask_meta(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  auto key = c10::DispatchKey::Meta;
+  if (!op.hasComputedKernelForDispatchKey(key) && op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
+    key = c10::DispatchKey::CompositeImplicitAutograd;
+  }
+  try {
+    op.callBoxedForDispatchKey(key, *stack);
+  } catch (const std::exception& e) {
+    throw MetaRefused(e.what());
+  }
+}
+
 static void check_overlap(const Overload& overload, c10::ArrayRef<c10::IValue> arguments) {
   for (int i : overload.mutated) {
     const c10::IValue& value = arguments[static_cast<size_t>(i)];
@@ -245,7 +258,7 @@ Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::Arr
     stack.push_back(metas.of(arguments[i], overload.args[i].kind));
   }
   torch::jit::Stack given = stack;
-  op.callBoxedForDispatchKey(c10::DispatchKey::Meta, stack);
+  ask_meta(op, &stack);
   for (int i : overload.mutated) {
     if (follow_resize(arguments[static_cast<size_t>(i)], given[static_cast<size_t>(i)])) {
       *out_resized = true;

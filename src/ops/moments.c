@@ -7,44 +7,30 @@
 
 // ---- variance and standard deviation ------------------------------------------------------------------------------------
 
-typedef struct spread {
-  bool root, with_mean;
-  int dims_arg;       // -1: all dimensions
-  int unbiased_arg;   // a bool, or
-  int correction_arg; // a Scalar?
-} spread;
-
-static void spread_of(tt_lower* L, tt_builder* b, const spread* s) {
+static void spread_of(tt_lower* L, tt_builder* b, bool root, bool with_mean) {
   tt_dtype input = tt_arg_info(L, 0)->dtype;
   tt_val x = tt_arg_as(L, 0, tt_dtype_compute(tt_default_float(input)));
   int64_t dims[TT_MAX_RANK];
-  int n = tt_arg_dims(L, s->dims_arg, tt_rank_of(b, x), dims);
-  double correction = s->unbiased_arg >= 0 ? tt_arg_bool(L, s->unbiased_arg) : tt_arg_float_or(L, s->correction_arg, 1);
+  int n = tt_arg_dims(L, 1, tt_rank_of(b, x), dims);
+  double correction = tt_arg_float_or(L, 2, 1);
   tt_val mean;
   tt_val squares;
   tt_moments(b, x, n, dims, &mean, &squares);
   tt_val variance = tt_div_count(b, squares, fmax(0, (double)tt_dims_count(b, x, n, dims) - correction));
-  tt_out_shaped(L, 0, s->root ? tt_unary(b, TT_SQRT, variance) : variance);
-  if (s->with_mean) {
+  tt_out_shaped(L, 0, root ? tt_unary(b, TT_SQRT, variance) : variance);
+  if (with_mean) {
     tt_out_shaped(L, 1, mean);
   }
 }
 
-#define TT_SPREAD(id, name, returns, root, with_mean)                                                                  \
-  TT_OP(id, #name "(Tensor self, bool unbiased=True) -> " returns) {                                                   \
-    spread_of(L, b, &(spread){root, with_mean, -1, 1, -1});                                                            \
-  }                                                                                                                    \
-  TT_OP(id##_dim, #name ".dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> " returns) {        \
-    spread_of(L, b, &(spread){root, with_mean, 1, 2, -1});                                                             \
-  }                                                                                                                    \
-  TT_OP(id##_correction,                                                                                               \
-        #name ".correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> " returns) { \
-    spread_of(L, b, &(spread){root, with_mean, 1, -1, 2});                                                             \
+#define TT_SPREAD(id, returns, root, with_mean)                                                                          \
+  TT_OP(id, #id ".correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> " returns) { \
+    spread_of(L, b, root, with_mean);                                                                                    \
   }
-TT_SPREAD(var, var, "Tensor", false, false)
-TT_SPREAD(std, std, "Tensor", true, false)
-TT_SPREAD(var_mean, var_mean, "(Tensor, Tensor)", false, true)
-TT_SPREAD(std_mean, std_mean, "(Tensor, Tensor)", true, true)
+TT_SPREAD(var, "Tensor", false, false)
+TT_SPREAD(std, "Tensor", true, false)
+TT_SPREAD(var_mean, "(Tensor, Tensor)", false, true)
+TT_SPREAD(std_mean, "(Tensor, Tensor)", true, true)
 
 // ---- norms --------------------------------------------------------------------------------------------------------------
 
