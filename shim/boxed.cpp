@@ -237,7 +237,13 @@ bool make_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* s
   const tt_op* entry = tt_overload_op(overload.c);
   if (is_lowered(overload)) {
     bool resized = false;
-    Inferred inferred = infer(op, overload, arguments_of(overload, *stack), &resized);
+    Inferred inferred;
+    try {
+      inferred = infer(op, overload, arguments_of(overload, *stack), &resized);
+    } catch (const MetaRefused& e) {
+      run_on_cpu(op, stack, e.what());
+      return true;
+    }
     CallArgs args(overload, arguments_of(overload, *stack));
     tt_status status = tt_call_lower(&args.call, static_cast<int>(inferred.metas.size()), inferred.metas.data());
     if (tt_status_code(status) == TT_UNIMPLEMENTED) {

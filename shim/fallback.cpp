@@ -34,6 +34,8 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack, const c
   TORCH_CHECK_NOT_IMPLEMENTED(how != "error", "The operator '", name, "' has no form for tpu (", reason,
                               ") and TORCH_TPU_FALLBACK=error forbids running it on the CPU");
   TORCH_CHECK_NOT_IMPLEMENTED(tt_capture_current() == nullptr, "The operator '", name, "' has no form for tpu (", reason, ")");
+  // Bad arguments raise here, before the call counts as a fallback.
+  at::native::cpu_fallback(op, stack, /*error_on_views=*/false, c10::DispatchKey::CPU);
   bool first;
   {
     std::lock_guard<std::mutex> guard(lock);
@@ -42,7 +44,6 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack, const c
   if (first && how == "warn") {
     TORCH_WARN("The operator '", name, "' runs on the CPU: ", reason, ". torch.tpu.fallbacks() lists such operators.");
   }
-  at::native::cpu_fallback(op, stack, /*error_on_views=*/false, c10::DispatchKey::CPU);
 }
 
 std::vector<std::pair<std::string, int64_t>> fallback_counts() {

@@ -202,6 +202,21 @@ void note_probe(const Overload& overload, torch::jit::Stack* stack) {
   }
 }
 
+// Ops without a Meta kernel of their own answer by the operations that PyTorch composes them from.
+static void ask_meta(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  auto key = c10::DispatchKey::Meta;
+  for (auto composite : {c10::DispatchKey::CompositeImplicitAutograd, c10::DispatchKey::CompositeExplicitAutograd}) {
+    if (!op.hasKernelForDispatchKey(c10::DispatchKey::Meta) && op.hasKernelForDispatchKey(composite)) {
+      key = composite;
+    }
+  }
+  try {
+    op.callBoxedForDispatchKey(key, *stack);
+  } catch (const std::exception& e) {
+    throw MetaRefused(e.what());
+  }
+}
+
 static void check_overlap(const Overload& overload, c10::ArrayRef<c10::IValue> arguments) {
   for (int i : overload.mutated) {
     const c10::IValue& value = arguments[static_cast<size_t>(i)];
@@ -245,10 +260,7 @@ Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::Arr
     stack.push_back(metas.of(arguments[i], overload.args[i].kind));
   }
   torch::jit::Stack given = stack;
-  // Without a Meta kernel PyTorch's composite one runs on the Meta tensors.
-  bool composite = !op.hasKernelForDispatchKey(c10::DispatchKey::Meta) &&
-                   op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
-  op.callBoxedForDispatchKey(composite ? c10::DispatchKey::CompositeExplicitAutograd : c10::DispatchKey::Meta, stack);
+  ask_meta(op, &stack);
   for (int i : overload.mutated) {
     const c10::IValue& target = arguments[static_cast<size_t>(i)];
     const c10::IValue& found = given[static_cast<size_t>(i)];

@@ -14,6 +14,11 @@ struct Inferred {
 
 // Runs the op's Meta kernel on the arguments' shapes; throws what PyTorch throws for bad arguments. out= tensors of another shape
 // are resized (with PyTorch's warning), and *out_resized is set: the arguments must be described again.
+// A Meta kernel's refusal. Its text is seldom what the CPU says, so the call is then made there, to raise or to be computed.
+struct MetaRefused : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments, bool* out_resized);
 
 // True while infer() lets a structured op's own kernel work out its output: `run` then only notes the out= tensors.

@@ -12,6 +12,7 @@ import argparse
 import collections
 import functools
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -184,7 +185,7 @@ def check_error(op, dtype, limit):
         except Exception as got:
             if isinstance(got, IndexError) and "out of bounds" in str(got) and "out of" in str(want):
                 continue  # a bad index is found by the next read, which names the op and the line
-            a, b = str(got).split("\n")[0].replace("tpu:0", "cpu").replace("tpu", "cpu"), str(want).split("\n")[0]
+            a, b = re.sub(r"\btpu(:0)?\b", "cpu", str(got).split("\n")[0]), str(want).split("\n")[0]
             assert type(got) is type(want) and a == b, f"{type(got).__name__}: {a!r} instead of {type(want).__name__}: {b!r}"
         else:
             raise AssertionError(f"no exception; CPU raises {want!r}")
