@@ -42,6 +42,20 @@ bool fake_dtype_known(tt_dtype dtype) {
   return row_of(dtype).cls != 'f' || dtype == TT_F32 || dtype == TT_F64 || row_of(dtype).exponent != 0;
 }
 
+tt_dtype fake_dtype_parse(const char** at) {
+#define ROW(id, text, bytes, cls) [id] = text,
+  static const char* const texts[TT_DTYPE_COUNT] = {TT_DTYPES(ROW)};
+#undef ROW
+  for (int i = TT_DTYPE_INVALID + 1; i < TT_DTYPE_COUNT; ++i) {
+    size_t n = strlen(texts[i]);
+    if (strncmp(*at, texts[i], n) == 0 && (*at)[n] == '>' && fake_dtype_known((tt_dtype)i)) {
+      *at += n;
+      return (tt_dtype)i;
+    }
+  }
+  return TT_DTYPE_INVALID;
+}
+
 // ---- arrays ---------------------------------------------------------------------------------------------------------------
 
 size_t fake_array_bytes(const tt_type* type) {

@@ -79,7 +79,7 @@ fake_outcome fake_outcome_copy(fake_outcome outcome) {
 
 static bool due(planned_failure* failure) { return failure->nth > 0 && --failure->nth == 0; }
 
-PJRT_Error* fake_enter(fake_function function) {
+PJRT_Error* fake_enter(fake_entry function) {
   (void)pthread_mutex_lock(&lock);
   knobs.calls[function] += 1;
   planned_failure* failure = &knobs.failures[function];

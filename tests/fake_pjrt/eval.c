@@ -8,6 +8,7 @@
 #include "program.h"
 
 struct fake_run {
+  const fake_program* program;
   fake_array** values;  // by slot
 };
 
@@ -101,9 +102,37 @@ void fake_call_block(fake_run* run, const fake_block* block, fake_array* const* 
   }
 }
 
+static fake_block* function_named(const fake_program* program, const char* name) {
+  for (int i = 0; i < program->num_functions; ++i) {
+    if (strcmp(program->functions[i].name, name) == 0) {
+      return &program->functions[i].body;
+    }
+  }
+  return NULL;
+}
+
+void fake_call_function(fake_run* run, const char* name, fake_array* const* args, fake_array** results) {
+  fake_call_block(run, function_named(run->program, name), args, results);
+}
+
+bool fake_functions_resolve(const fake_program* program, const fake_block* block) {
+  for (int i = 0; i < block->num_ops; ++i) {
+    const fake_op* op = &block->ops[i];
+    if (op->callee[0] != '\0' && function_named(program, op->callee) == NULL) {
+      return false;
+    }
+    for (int k = 0; k < op->num_blocks; ++k) {
+      if (!fake_functions_resolve(program, &op->blocks[k])) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 void fake_program_run(const fake_program* program, fake_array* const* inputs, fake_array** outputs) {
-  fake_run run = {fake_alloc((size_t)program->num_slots, sizeof *run.values)};
-  fake_call_block(&run, &program->main, inputs, outputs);
+  fake_run run = {program, fake_alloc((size_t)program->num_slots, sizeof *run.values)};
+  fake_call_block(&run, program->main, inputs, outputs);
   for (int i = 0; i < program->num_slots; ++i) {
     fake_array_release(run.values[i]);
   }
@@ -142,7 +171,10 @@ static void destroy_block(fake_block* block) {
 
 void fake_program_destroy(fake_program* program) {
   if (program != NULL) {
-    destroy_block(&program->main);
+    for (int i = 0; i < program->num_functions; ++i) {
+      destroy_block(&program->functions[i].body);
+    }
+    free(program->functions);
     free(program->params);
     free(program->alias);
     free(program->outputs);

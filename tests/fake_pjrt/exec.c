@@ -165,7 +165,7 @@ PJRT_Error* fake_PJRT_Executable_OutputDimensions(PJRT_Executable_OutputDimensio
 PJRT_Error* fake_PJRT_Executable_GetCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Args* args) {
   FAKE_ENTER(PJRT_Executable_GetCompiledMemoryStats);
   const fake_program* program = of(args->executable)->program;
-  for (int i = 0; i < program->main.num_args; ++i) {
+  for (int i = 0; i < program->main->num_args; ++i) {
     int64_t size = (int64_t)fake_array_bytes(&program->params[i]);
     args->argument_size_in_bytes += size;
     args->alias_size_in_bytes += program->alias[i] >= 0 ? size : 0;
@@ -184,7 +184,7 @@ PJRT_Error* fake_PJRT_Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis
                               .name = "operations",
                               .name_size = strlen("operations"),
                               .type = PJRT_NamedValue_kInt64,
-                              .int64_value = e->program->main.num_ops,
+                              .int64_value = e->program->main->num_ops,
                               .value_size = 1};
   args->num_properties = 1;
   args->properties = &e->cost;
@@ -205,8 +205,8 @@ static bool given_up(const fake_program* program, const PJRT_ExecuteOptions* opt
 
 static PJRT_Error* check_inputs(const fake_program* program, const PJRT_ExecuteOptions* options, PJRT_Buffer* const* in, size_t n,
                                 fake_outcome* out_outcome) {
-  if (n != (size_t)program->main.num_args) {
-    return fake_error(PJRT_Error_Code_INVALID_ARGUMENT, "expected %d arguments, got %zu", program->main.num_args, n);
+  if (n != (size_t)program->main->num_args) {
+    return fake_error(PJRT_Error_Code_INVALID_ARGUMENT, "expected %d arguments, got %zu", program->main->num_args, n);
   }
   for (size_t i = 0; i < n; ++i) {
     const tt_type* want = &program->params[i];
@@ -237,7 +237,7 @@ static PJRT_Error* reserve_outputs(PJRT_Device* device, const fake_program* prog
   }
   // Memory of inputs given up serves outputs.
   size_t reused = 0;
-  for (int i = 0; i < program->main.num_args; ++i) {
+  for (int i = 0; i < program->main->num_args; ++i) {
     reused += given_up(program, options, i) ? fake_array_bytes(&program->params[i]) : 0;
   }
   PJRT_Error* error = fake_reserve(device, size - reused);

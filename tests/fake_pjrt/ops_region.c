@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations with regions, and the two that address by computed positions: reduce, while, if, dot_general, gather, scatter.
+// Operations with regions, calls, and those that address by computed positions: reduce, while, if, dot_general, gather, scatter.
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +100,13 @@ static void eval_if(fake_run* run, const fake_op* op, fake_array* const* in, fak
     fake_array_release(out[k]);
   }
   fake_call_block(run, &op->blocks[fake_load(in[0], 0).i != 0 ? 0 : 1], NULL, out);
+}
+
+static void eval_call(fake_run* run, const fake_op* op, fake_array* const* in, fake_array** out) {
+  for (int k = 0; k < op->num_results; ++k) {
+    fake_array_release(out[k]);
+  }
+  fake_call_function(run, op->callee, in, out);
 }
 
 // ---- products -------------------------------------------------------------------------------------------------------------
@@ -270,6 +277,8 @@ const fake_rule fake_region_rules[] = {
     {"stablehlo.reduce",      eval_reduce },
     {"stablehlo.while",       eval_while  },
     {"stablehlo.if",          eval_if     },
+    {"stablehlo.composite",   eval_call   },
+    {"func.call",             eval_call   },
     {"stablehlo.dot_general", eval_dot    },
     {"stablehlo.gather",      eval_gather },
     {"stablehlo.scatter",     eval_scatter},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the generic MLIR text of src/hlo/print.c to a program. One function, main; calls of other functions are refused.
+// From the generic MLIR text of src/hlo/print.c, and the calls of src/run/fuse_text.c, to a program.
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ typedef struct parser {
   const char* at;
   fake_program* program;
   char (*names)[NAME_SIZE];  // by slot
-  int capacity;
+  int capacity, scope;       // names of other functions lie below `scope`
   char* error;
   size_t error_size;
   bool failed;
@@ -52,24 +52,6 @@ static void expect(parser* p, const char* text) {
 
 // ---- types ----------------------------------------------------------------------------------------------------------------
 
-static tt_dtype parse_dtype(parser* p) {
-#define ROW(id, text, bytes, cls) [id] = text,
-  static const char* const texts[TT_DTYPE_COUNT] = {TT_DTYPES(ROW)};
-#undef ROW
-  for (int i = TT_DTYPE_INVALID + 1; i < TT_DTYPE_COUNT; ++i) {
-    size_t n = strlen(texts[i]);
-    if (strncmp(p->at, texts[i], n) == 0 && p->at[n] == '>') {
-      p->at += n;
-      if (!fake_dtype_known((tt_dtype)i)) {
-        fail(p, "unknown element type %s", texts[i]);
-      }
-      return (tt_dtype)i;
-    }
-  }
-  fail(p, "unknown type \"%.40s\"", p->at);
-  return TT_F32;
-}
-
 static tt_type parse_type(parser* p) {
   tt_type type;
   memset(&type, 0, sizeof type);
@@ -84,7 +66,11 @@ static tt_type parse_type(parser* p) {
     type.dims[type.rank++] = dim;
     p->at = end + 1;
   }
-  type.dtype = parse_dtype(p);
+  type.dtype = fake_dtype_parse(&p->at);
+  if (type.dtype == TT_DTYPE_INVALID) {
+    fail(p, "unknown element type \"%.40s\"", p->at);
+    type.dtype = TT_F32;
+  }
   expect(p, ">");
   return type;
 }
@@ -137,7 +123,7 @@ static int add_name(parser* p, const char* name) {
 static int parse_use(parser* p) {
   char name[NAME_SIZE];
   parse_name(p, name);
-  for (int slot = p->program->num_slots - 1; slot >= 0; --slot) {
+  for (int slot = p->program->num_slots - 1; slot >= p->scope; --slot) {
     if (strcmp(p->names[slot], name) == 0) {
       return slot;
     }
@@ -206,18 +192,34 @@ static void parse_attrs(parser* p, fake_op* op) {
   op->attrs = fake_alloc(n + 1, 1);
   memcpy(op->attrs, p->at, n);
   p->at = n > 0 ? end + 2 : p->at;
+  const char* callee = fake_attr_find(op, "decomposition");
+  if (callee != NULL) {
+    (void)snprintf(op->callee, sizeof op->callee, "%.*s", (int)strcspn(callee + 1, ",} "), callee + 1);
+  }
+}
+
+// A function's name: @ and what follows, without the @.
+static void parse_symbol(parser* p, char out[64]) {
+  expect(p, "@");
+  size_t n = strspn(p->at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+  (void)snprintf(out, 64, "%.*s", (int)n, p->at);
+  p->at += n;
 }
 
 static void parse_op(parser* p, const char* name, int count, fake_op* op) {
   skip(p);
+  bool call = strncmp(p->at, "func.call ", 10) == 0;
   const char* start = *p->at == '"' ? p->at + 1 : p->at;
-  size_t length = strcspn(start, "\"");
+  size_t length = strcspn(start, call ? " " : "\"");
   op->rule = fake_rule_find(start, length);
   if (op->rule == NULL) {
     fail(p, "unknown operation %.*s", (int)length, start);
     return;
   }
   p->at = start + length + 1;
+  if (call) {
+    parse_symbol(p, op->callee);
+  }
   int operands[MOST_VALUES];
   op->num_operands = parse_uses(p, operands);
   op->operands = copy_ints(operands, op->num_operands);
@@ -287,57 +289,100 @@ static void parse_block(parser* p, fake_block* block) {
 
 // ---- the module -----------------------------------------------------------------------------------------------------------
 
-static void parse_params(parser* p) {
-  fake_block* main = &p->program->main;
+typedef struct signature {
+  int count;
+  int slots[MOST_VALUES], alias[MOST_VALUES];
   tt_type types[MOST_VALUES];
-  int slots[MOST_VALUES];
-  int alias[MOST_VALUES];
+} signature;
+
+static void parse_params(parser* p, signature* s) {
+  s->count = 0;
+  expect(p, "(");
   while (!p->failed && !take(p, ")")) {
     char name[NAME_SIZE];
-    int n = main->num_args;
+    int n = s->count;
     if (n == MOST_VALUES) {
       fail(p, "more than %d parameters", MOST_VALUES);
       break;
     }
     parse_name(p, name);
     expect(p, ":");
-    types[n] = parse_type(p);
-    slots[n] = add_name(p, name);
-    alias[n] = -1;
+    s->types[n] = parse_type(p);
+    s->slots[n] = add_name(p, name);
+    s->alias[n] = -1;
     if (take(p, "{tf.aliasing_output =")) {
       char* end = NULL;
-      alias[n] = (int)strtol(p->at, &end, 10);
+      s->alias[n] = (int)strtol(p->at, &end, 10);
       p->at = end;
       expect(p, ": i32}");
     }
-    main->num_args = n + 1;
+    s->count = n + 1;
     (void)take(p, ",");
   }
-  main->args = copy_ints(slots, main->num_args);
-  p->program->alias = copy_ints(alias, main->num_args);
-  p->program->params = fake_alloc((size_t)main->num_args, sizeof *types);
-  memcpy(p->program->params, types, (size_t)main->num_args * sizeof *types);
+}
+
+static tt_type* copy_types(const tt_type* types, int n) {
+  tt_type* copy = fake_alloc((size_t)n, sizeof *copy);
+  memcpy(copy, types, (size_t)n * sizeof *copy);
+  return copy;
+}
+
+static void parse_function(parser* p) {
+  static _Thread_local signature params;
+  static _Thread_local tt_type types[MOST_VALUES];
+  fake_program* program = p->program;
+  bool is_main = take(p, "func.func public");
+  if (!is_main) {
+    expect(p, "func.func private");
+  }
+  program->functions = realloc(program->functions, (size_t)(program->num_functions + 1) * sizeof *program->functions);
+  if (program->functions == NULL) {
+    abort();
+  }
+  fake_function* function = &program->functions[program->num_functions++];
+  memset(function, 0, sizeof *function);
+  p->scope = program->num_slots;
+  parse_symbol(p, function->name);
+  parse_params(p, &params);
+  function->body.num_args = params.count;
+  function->body.args = copy_ints(params.slots, params.count);
+  expect(p, "->");
+  int outputs = parse_types(p, types);
+  if (is_main && program->params == NULL) {
+    program->num_outputs = outputs;
+    program->outputs = copy_types(types, outputs);
+    program->params = copy_types(params.types, params.count);
+    program->alias = copy_ints(params.alias, params.count);
+  }
+  expect(p, "{");
+  parse_block(p, &function->body);
+  if (!p->failed && function->body.num_results != outputs) {
+    fail(p, "@%s: expected %d results, got %d", function->name, outputs, function->body.num_results);
+  }
+  expect(p, "}");
 }
 
 static void parse_module(parser* p) {
   fake_program* program = p->program;
-  expect(p, "module @");
-  p->at += strcspn(p->at, "{ ");
+  char name[64];
+  expect(p, "module");
+  skip(p);
+  parse_symbol(p, name);
   expect(p, "{");
-  expect(p, "func.func public @main(");
-  parse_params(p);
-  expect(p, "->");
-  static _Thread_local tt_type types[MOST_VALUES];
-  program->num_outputs = parse_types(p, types);
-  program->outputs = fake_alloc((size_t)program->num_outputs, sizeof *types);
-  memcpy(program->outputs, types, (size_t)program->num_outputs * sizeof *types);
-  expect(p, "{");
-  parse_block(p, &program->main);
-  if (!p->failed && program->main.num_results != program->num_outputs) {
-    fail(p, "expected %d results, got %d", program->num_outputs, program->main.num_results);
+  while (!p->failed && !take(p, "}")) {
+    parse_function(p);
   }
-  expect(p, "}");
-  expect(p, "}");
+  for (int i = 0; i < program->num_functions; ++i) {
+    if (strcmp(program->functions[i].name, "main") == 0) {
+      program->main = &program->functions[i].body;
+    }
+    if (!p->failed && !fake_functions_resolve(program, &program->functions[i].body)) {
+      fail(p, "@%s calls a function that is not there", program->functions[i].name);
+    }
+  }
+  if (program->main == NULL) {
+    fail(p, "expected a function @main, got none");
+  }
 }
 
 fake_program* fake_program_parse(const char* text, size_t size, char* error, size_t error_size) {

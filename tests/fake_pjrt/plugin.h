@@ -28,12 +28,12 @@
   F(PJRT_TopologyDescription_Create) F(PJRT_TopologyDescription_Destroy)                                          \
   F(PJRT_TopologyDescription_GetDeviceDescriptions) F(PJRT_Compile)
 
-typedef enum fake_function {
+typedef enum fake_entry {
 #define ENUM(fn) FAKE_##fn,
   FAKE_FUNCTIONS(ENUM)
 #undef ENUM
   FAKE_FUNCTION_COUNT
-} fake_function;
+} fake_entry;
 
 #define DECLARE(fn) PJRT_Error* fake_##fn(fn##_Args* args);
 FAKE_FUNCTIONS(DECLARE)
@@ -46,7 +46,7 @@ struct PJRT_Error {
 PJRT_Error* fake_error(int code, const char* fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // First in each function: counts the call; an error if this one is to fail.
-PJRT_Error* fake_enter(fake_function function);
+PJRT_Error* fake_enter(fake_entry function);
 #define FAKE_ENTER(fn)                            \
   do {                                            \
     PJRT_Error* refused = fake_enter(FAKE_##fn);  \

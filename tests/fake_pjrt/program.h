@@ -27,7 +27,8 @@ size_t fake_array_bytes(const tt_type* type);
 
 size_t fake_dtype_size(tt_dtype dtype);
 char fake_dtype_class(tt_dtype dtype);
-bool fake_dtype_known(tt_dtype dtype);  // can be computed with
+bool fake_dtype_known(tt_dtype dtype);        // can be computed with
+tt_dtype fake_dtype_parse(const char** at);   // "f32" before a '>'; INVALID if it is none or not known
 
 // A number of any dtype: integers and bools in `i` (sign- or zero-extended), floats in `re`, complex numbers in both.
 typedef struct fake_num {
@@ -58,9 +59,15 @@ typedef struct fake_block {
   fake_op* ops;
 } fake_block;
 
+typedef struct fake_function {
+  char name[64];
+  fake_block body;
+} fake_function;
+
 struct fake_op {
   const fake_rule* rule;
-  char* attrs;  // the text between <{ and }>
+  char* attrs;       // the text between <{ and }>
+  char callee[64];   // of calls and composites
   int num_operands, num_results, first_result, num_blocks;
   int* operands;  // slots
   tt_type* types;
@@ -68,9 +75,10 @@ struct fake_op {
 };
 
 typedef struct fake_program {
-  int num_slots, num_outputs;
-  fake_block main;
-  tt_type* params;
+  int num_slots, num_outputs, num_functions;
+  fake_function* functions;
+  fake_block* main;  // one of them
+  tt_type* params;   // of main
   int* alias;  // by parameter: the output that may take its memory, or -1
   tt_type* outputs;
   char* text;
@@ -82,6 +90,8 @@ void fake_program_destroy(fake_program* program);
 // inputs are borrowed; outputs come with a reference.
 void fake_program_run(const fake_program* program, fake_array* const* inputs, fake_array** outputs);
 
+void fake_call_function(fake_run* run, const char* name, fake_array* const* args, fake_array** results);
+bool fake_functions_resolve(const fake_program* program, const fake_block* block);  // every function called is there
 // Calls a region: args are borrowed; results come with a reference.
 void fake_call_block(fake_run* run, const fake_block* block, fake_array* const* args, fake_array** results);
 const fake_rule* fake_rule_find(const char* name, size_t length);

@@ -44,15 +44,15 @@ const fake_control* fake(void) {
 void begin(void) {
   tt_runtime_stop();
   fake()->reset();
-  tt_mode_set(TT_MODE_STRICT);
+  EXPECT_OK(tt_mode_set(TT_MODE_STRICT));
 }
 
 void end(void) {
   fake()->delay(false);
+  EXPECT_OK(tt_mode_set(TT_MODE_STRICT));
   tt_runtime_stop();
   fake()->reset();
   tt_set_where(NULL);
-  tt_mode_set(TT_MODE_STRICT);
   EXPECT_EQ_INT(fake()->live(), 0);
   EXPECT_EQ_INT(fake()->bytes_in_use(), 0);
 }
