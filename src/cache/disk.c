@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/knobs.h"
@@ -177,18 +178,37 @@ tt_status tt_disk_usage_at(const char* folder, int64_t* out_files, int64_t* out_
   return NULL;
 }
 
+// What processes left behind that died while writing.
+static void sweep(const char* folder) {
+  enum { OLD_SECONDS = 3600 };
+  DIR* dir = opendir(folder);
+  time_t now = time(NULL);
+  for (struct dirent* d = dir != NULL ? readdir(dir) : NULL; d != NULL; d = readdir(dir)) {
+    size_t length = strlen(d->d_name);
+    struct stat st;
+    if (length > 4 && strcmp(d->d_name + length - 4, ".tmp") == 0 && strstr(d->d_name, ".ttp.") != NULL &&
+        fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_mtime < now - OLD_SECONDS) {
+      (void)unlinkat(dirfd(dir), d->d_name, 0);
+    }
+  }
+  if (dir != NULL) {
+    closedir(dir);
+  }
+}
+
 tt_status tt_disk_trim_at(const char* folder, int64_t limit) {
   entries found = {0};
   int64_t total = 0;
+  sweep(folder);
   TT_TRY(list(folder, &found));
   for (size_t i = 0; i < found.count; ++i) {
     total += found.items[i].bytes;
   }
+  // A tenth below the limit, so that the next write does not trim again.
+  int64_t target = total > limit ? limit - limit / 10 : total;
   if (total > limit) {
     qsort(found.items, found.count, sizeof *found.items, by_use);
   }
-  // A tenth below the limit, so that the next write does not trim again.
-  int64_t target = limit - limit / 10;
   for (size_t i = 0; i < found.count && total > target; ++i) {
     char path[PATH_SIZE];
     snprintf(path, sizeof path, "%s/%s", folder, found.items[i].name);
