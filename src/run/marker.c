@@ -26,9 +26,15 @@ static void destroy_marker(void* obj) {
 }
 TT_OBJ_KIND(marker_kind, "marker", destroy_marker);
 
+// The first to notice stamps the time.
+static void stamp(tt_marker* marker) {
+  int64_t unset = 0;
+  atomic_compare_exchange_strong(&marker->time, &unset, tt_now_ns());
+}
+
 static void one_less(tt_marker* marker) {
   if (atomic_fetch_sub(&marker->left, 1) == 1) {
-    atomic_store(&marker->time, tt_now_ns());
+    stamp(marker);
   }
 }
 
@@ -98,12 +104,37 @@ tt_status tt_marker_of_event_take(tt_device* device, tt_event* event, tt_marker*
 }
 
 void tt_marker_destroy(tt_marker* marker) { tt_obj_release(marker); }
-bool tt_marker_done(tt_marker* marker) { return atomic_load(&marker->left) <= 0; }
 int64_t tt_marker_time_ns(tt_marker* marker) { return atomic_load(&marker->time); }
 
-tt_status tt_marker_await(tt_marker* marker) {
-  for (int i = 0; i < marker->count; ++i) {
-    TT_TRY(tt_event_await(marker->pending[i]->event));
+// Whoever waited for the launches finds the marker done, even if the plugin has yet to call back.
+bool tt_marker_done(tt_marker* marker) {
+  if (atomic_load(&marker->left) <= 0) {
+    stamp(marker);  // the last callback may be about to
+    return true;
   }
-  return NULL;
+  for (int i = 0; i < marker->count; ++i) {
+    bool ready = false;
+    tt_status status = tt_event_is_ready(marker->pending[i]->event, &ready);
+    ready = ready || status != NULL;
+    tt_status_free(status);
+    if (!ready) {
+      return false;
+    }
+  }
+  stamp(marker);
+  return true;
+}
+
+tt_status tt_marker_await(tt_marker* marker) {
+  tt_status first = NULL;
+  for (int i = 0; i < marker->count; ++i) {
+    tt_status status = tt_event_await(marker->pending[i]->event);
+    if (first == NULL) {
+      first = status;
+    } else {
+      tt_status_free(status);
+    }
+  }
+  stamp(marker);
+  return first;
 }
