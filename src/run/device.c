@@ -37,11 +37,15 @@ static tt_pending* pop_oldest(tt_device* d) {
   return oldest;
 }
 
-tt_pending* tt_device_note_event_locked(tt_device* d, tt_event* event, tt_pending** out_wait) {
-  *out_wait = NULL;
+static void drop_done_locked(tt_device* d) {
   while (d->pending_count > 0 && done(d->pending[d->pending_head])) {
     tt_obj_release(pop_oldest(d));
   }
+}
+
+tt_pending* tt_device_note_event_locked(tt_device* d, tt_event* event, tt_pending** out_wait) {
+  *out_wait = NULL;
+  drop_done_locked(d);
   if (d->pending_count == TT_MAX_PENDING || d->pending_bytes > max_pending_bytes) {
     *out_wait = pop_oldest(d);
     d->pending_bytes = 0;
@@ -104,6 +108,9 @@ tt_status tt_device_synchronize(tt_device* d) {
       tt_status_free(status);
     }
   }
+  tt_lock();
+  drop_done_locked(d);  // a failure is reported once
+  tt_unlock();
   if (first != NULL) {
     return first;
   }
@@ -144,7 +151,29 @@ static tt_type check_type(void) {
   return tt_type_make(TT_I64, 1, &four);
 }
 
+// The launch that made it failed. It is not asked to wait: of one still under way nothing is known.
+static bool has_failed(tt_buffer* buffer) {
+  tt_event* event = NULL;
+  bool ready = false;
+  tt_status status = tt_buffer_ready_event(buffer, &event);
+  if (status == NULL) {
+    status = tt_event_is_ready(event, &ready);
+  }
+  if (status == NULL && ready) {
+    status = tt_event_await(event);
+  }
+  tt_event_destroy(event);
+  bool failed = status != NULL;
+  tt_status_free(status);
+  return failed;
+}
+
 tt_status tt_device_check_buffer_locked(tt_device* d, tt_buffer** out_buffer) {
+  // A failed launch spoils its own outputs, not those of the checked calls after it.
+  if (d->check != NULL && has_failed(d->check)) {
+    tt_buffer_release(d->check);
+    d->check = NULL;
+  }
   if (d->check == NULL) {
     static const int64_t clean[4] = {0, 0, 0, 0};
     tt_type type = check_type();
@@ -183,8 +212,11 @@ tt_status tt_device_verify_indexes(tt_device* d) {
   int64_t found[4] = {0, 0, 0, 0};
   tt_status status = tt_buffer_to_host(check, found, sizeof found);
   tt_buffer_release(check);
-  if (status != NULL || found[0] == 0) {
-    return status;
+  // That a launch failed is told by its outputs, and by nothing that does not depend on them.
+  bool failed = status != NULL;
+  tt_status_free(status);
+  if (failed || found[0] == 0) {
+    return NULL;
   }
   tt_lock();
   tt_check_site site = d->sites[found[0] % TT_CHECK_SITES];
