@@ -16,6 +16,7 @@
 
 #include <limits>
 
+#include "infer.h"
 #include "shim.h"
 
 namespace tt {
@@ -32,10 +33,11 @@ int index_of(std::optional<at::Device> device) {
   return device.has_value() && device->has_index() ? device->index() : current_device();
 }
 
-// torch.use_deterministic_algorithms fills new memory with values that show when they are used by mistake.
+// torch.use_deterministic_algorithms fills new memory with values that show when they are used by mistake. Not where PyTorch is
+// only asked for an output's shape: the call that follows writes it.
 at::Tensor fill_if_asked(at::Tensor tensor) {
   if (C10_UNLIKELY(at::globalContext().deterministicAlgorithms() &&
-                   at::globalContext().deterministicFillUninitializedMemory())) {
+                   at::globalContext().deterministicFillUninitializedMemory() && !probing())) {
     if (tensor.is_floating_point() || tensor.is_complex()) {
       tensor.fill_(std::numeric_limits<double>::quiet_NaN());
     } else if (tensor.scalar_type() == at::kBool) {
