@@ -259,6 +259,14 @@ Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::Arr
   for (size_t i = 0; i < arguments.size(); ++i) {
     stack.push_back(metas.of(arguments[i], overload.args[i].kind));
   }
+  if (overload.outputs_are_mutated && !op.hasKernelForDispatchKey(c10::DispatchKey::Meta) &&
+      !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd)) {
+    // No shape function to ask (_fused_sgd_): what such an op changes keeps its sizes.
+    for (int i : overload.mutated) {
+      add_tensors(arguments[static_cast<size_t>(i)], &result.metas);
+    }
+    return result;
+  }
   torch::jit::Stack given = stack;
   ask_meta(op, &stack);
   for (int i : overload.mutated) {

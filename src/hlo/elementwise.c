@@ -211,6 +211,38 @@ tt_val tt_convert(tt_builder* b, tt_val x, tt_dtype dtype) {
   return b->error ? TT_POISON : convert_op(b, x, dtype);
 }
 
+// StableHLO does not cast between complex and real numbers: real and imaginary parts are taken apart, and put together, along a
+// last dimension of size 2.
+static tt_val split_parts(tt_builder* b, tt_val x, tt_dtype dtype) {
+  tt_val parts[2] = {tt_unsqueeze(b, tt_unary(b, TT_REAL, x), -1), tt_unsqueeze(b, tt_unary(b, TT_IMAG, x), -1)};
+  tt_val pair = tt_concat(b, 2, parts, tt_rank_of(b, x));
+  tt_val cast = b->error ? TT_POISON : tt_bitcast(b, pair, dtype);
+  if (!cast || tt_rank_of(b, cast) != tt_rank_of(b, x) + 2) {
+    return cast;
+  }
+  tt_type type = *tt_type_of(b, cast);  // narrower than a part: its pieces and the parts are one dimension
+  type.dims[type.rank - 2] *= type.dims[type.rank - 1];
+  return tt_reshape(b, cast, type.rank - 1, type.dims);
+}
+
+static tt_val join_parts(tt_builder* b, tt_val x, tt_dtype dtype) {
+  tt_dtype part = tt_dtype_real(dtype);
+  tt_type type = *tt_type_of(b, x);
+  int64_t pieces = (int64_t)(tt_dtype_size(part) / tt_dtype_size(type.dtype));
+  if (type.rank == 0 || pieces < 1 || type.rank == TT_MAX_RANK || type.dims[type.rank - 1] != 2 * pieces) {
+    return tt_builder_fail(b, TT_INVALID_ARGUMENT, "bitcast: expected a last dimension of the parts of a %s, got %s",
+                           tt_dtype_text(dtype), tt_show(b, x));
+  }
+  if (pieces > 1) {
+    type.dims[type.rank - 1] = 2;
+    type.dims[type.rank] = pieces;
+    x = tt_reshape(b, x, type.rank + 1, type.dims);
+  }
+  tt_val pair = tt_bitcast(b, x, part);
+  tt_val re = tt_index_dim(b, pair, -1, 0), im = tt_index_dim(b, pair, -1, 1);
+  return b->error ? TT_POISON : tt_binary(b, TT_COMPLEX, re, im);
+}
+
 tt_val tt_bitcast(tt_builder* b, tt_val x, tt_dtype dtype) {
   if (!tt_usable(b, "bitcast", 1, &x)) {
     return TT_POISON;
@@ -229,8 +261,7 @@ tt_val tt_bitcast(tt_builder* b, tt_val x, tt_dtype dtype) {
     return dtype == TT_BOOL ? tt_convert(b, bytes, TT_BOOL) : tt_bitcast(b, bytes, dtype);
   }
   if (tt_dtype_is_complex(type.dtype) != tt_dtype_is_complex(dtype)) {
-    return tt_builder_fail(b, TT_UNIMPLEMENTED, "bitcast: expected both dtypes real or both complex, got %s and %s",
-                           tt_dtype_text(type.dtype), tt_dtype_text(dtype));
+    return tt_dtype_is_complex(dtype) ? join_parts(b, x, dtype) : split_parts(b, x, dtype);
   }
   type.dtype = dtype;
   if (from > to) {

@@ -125,6 +125,10 @@ tt_val tt_arg_scalar_at(tt_lower* L, int i, int j, tt_dtype dtype) {
   if (!number_at(L, i, j, &value)) {
     return wrong_kind(L, i, "a number");
   }
+  if (value.kind == 'c' && value.im != 0 && !tt_dtype_is_complex(dtype) && dtype != TT_BOOL) {
+    const char* name = dtype == TT_F64 ? "double" : dtype == TT_I64 ? "int64_t" : tt_dtype_is_float(dtype) ? "float" : "int";
+    return tt_builder_fail(L->b, TT_INVALID_ARGUMENT, "value cannot be converted to type %s without overflow", name);
+  }
   return argument(L, i)->runtime ? L->hooks->number(L, i, j, &value, dtype) : tt_const_scalar(L->b, &value, dtype);
 }
 tt_val tt_arg_scalar(tt_lower* L, int i, tt_dtype dtype) { return tt_arg_scalar_at(L, i, 0, dtype); }
@@ -215,6 +219,11 @@ char tt_arg_number_class(const tt_lower* L, int i) {
     default:
       return 'f';
   }
+}
+
+char tt_arg_number_class_at(const tt_lower* L, int i, int j) {
+  tt_scalar value = {.kind = 'f'};
+  return argument(L, i)->kind == TT_ARG_NUMBERS && number_at(L, i, j, &value) ? value.kind : tt_arg_number_class(L, i);
 }
 
 // ---- outputs ----------------------------------------------------------------------------------------------------------

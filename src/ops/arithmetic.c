@@ -145,10 +145,23 @@ tt_val tt_power(tt_builder* b, tt_val x, tt_val y) {
   if (dtype == TT_BOOL) {
     return tt_or(b, x, tt_not(b, y));
   }
+  double known = -1;
+  if (tt_dtype_class(dtype) == 'i' && !(tt_val_is_const(b, y, &known) && known >= 0)) {
+    // Negative powers of integers are 0 but for 1 and -1.
+    tt_val negative = tt_test_f(b, TT_LT, y, 0);
+    tt_val odd = tt_test_f(b, TT_NE, tt_and(b, y, tt_like_i(b, y, 1)), 0);
+    tt_val of_minus_one = tt_where(b, odd, tt_like_i(b, y, -1), tt_like_i(b, y, 1));
+    tt_val one = tt_convert(b, tt_test_f(b, TT_EQ, x, 1), dtype);
+    tt_val unit = tt_where(b, tt_test_f(b, TT_EQ, x, -1), of_minus_one, one);
+    return tt_where(b, negative, unit, tt_bin(b, TT_POW, x, tt_max(b, y, tt_like_i(b, y, 0))));
+  }
   tt_val out = tt_bin(b, TT_POW, x, y);
   if (tt_dtype_is_complex(dtype)) {
-    tt_val one = tt_like_f(b, x, 1);
-    return tt_where(b, tt_test_f(b, TT_EQ, y, 0), one, out);
+    // By logarithms 0 to a power is NaN.
+    tt_val zero = tt_test_f(b, TT_EQ, x, 0);
+    tt_val vanishes = tt_and(b, zero, tt_test_f(b, TT_GT, tt_unary(b, TT_REAL, y), 0));
+    out = tt_where(b, vanishes, tt_like_f(b, x, 0), out);
+    out = tt_where(b, tt_test_f(b, TT_EQ, y, 0), tt_like_f(b, x, 1), out);
   }
   return out;
 }
