@@ -40,8 +40,12 @@ static void destroy_storage(void* obj) {
 TT_OBJ_KIND(storage_kind, "storage", destroy_storage);
 
 static _Thread_local tt_capture* thread_capture;
+static _Thread_local uint64_t thread_capture_id;
 tt_capture* tt_capture_thread_get(void) { return thread_capture; }
-void tt_capture_thread_set(tt_capture* capture) { thread_capture = capture; }
+void tt_capture_thread_set(tt_capture* capture, uint64_t id) {
+  thread_capture = capture;
+  thread_capture_id = id;
+}
 
 static uint64_t span_of(int64_t bytes) {
   return ((uint64_t)bytes + ADDRESS_ALIGNMENT) / ADDRESS_ALIGNMENT * ADDRESS_ALIGNMENT;
@@ -57,6 +61,7 @@ tt_storage* tt_storage_new(int device, const tt_type* type, int64_t bytes) {
   storage->bytes = bytes;
   storage->type = *type;
   storage->capture = thread_capture;
+  storage->capture_id = thread_capture_id;
   tt_mutex_lock(&list_lock);
   storage->older = newest;
   if (newest != NULL) {

@@ -24,6 +24,7 @@ struct tt_storage {
   int fuse_value;
   // In a capture: whose, and the value. `buffer` is NULL then.
   tt_capture* capture;
+  uint64_t capture_id;  // no two captures of the process have the same, though one may lie where another lay
   tt_val captured;
   // Marks of the call being keyed: which slot saw this storage first.
   uint64_t epoch;
@@ -32,7 +33,7 @@ struct tt_storage {
 
 // The capture that this thread is in, or NULL. New storages belong to it.
 tt_capture* tt_capture_thread_get(void);
-void tt_capture_thread_set(tt_capture* capture);
+void tt_capture_thread_set(tt_capture* capture, uint64_t id);
 
 // Without a runtime: any device index, no checks.
 tt_storage* tt_storage_new(int device, const tt_type* type, int64_t bytes);

@@ -51,6 +51,9 @@ static tt_status serve_locked(tt_plan* plan, tt_bound* bound, tt_mode mode, cons
 static tt_status find_locked(tt_bound* bound, tt_mode mode, char* where, int where_size, tt_plan** out_plan) {
   for (;;) {
     tt_bound_key_locked(bound);
+    if (__builtin_expect(bound->captured, 0)) {
+      return tt_bound_captured(bound);
+    }
     tt_fuse_state state = tt_fuse_state_locked(bound);
     if (__builtin_expect(state == TT_FUSE_RUNNING || (state == TT_FUSE_PENDING && mode != TT_MODE_FUSED), 0)) {
       tt_unlock();

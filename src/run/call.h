@@ -46,6 +46,7 @@ typedef struct tt_bound {
   size_t num_words, word_capacity;
   uint64_t hash;
   int views;
+  bool captured;   // some tensor holds a captured value, which is none outside its capture
   tt_arena arena;  // what does not fit inline
   tt_slot inline_slots[INLINE_SLOTS];
   tt_view_plan inline_views[INLINE_VIEWS];
@@ -57,6 +58,7 @@ void tt_bound_init(tt_bound* bound, const tt_call* call);
 void tt_bound_deinit(tt_bound* bound);
 // Fills slots and key from what the storages hold now. May be repeated.
 void tt_bound_key_locked(tt_bound* bound);
+tt_status tt_bound_captured(const tt_bound* bound);  // the error to give then
 // Copies the bases' types, so that they can be read without the lock.
 void tt_bound_freeze_locked(tt_bound* bound);
 

@@ -4,9 +4,11 @@
 // holds a value of the builder instead of a buffer.
 #include "run/capture.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 struct tt_capture {
+  uint64_t id;
   tt_call* call;
   tt_bound bound;
   tt_trace* trace;
@@ -21,8 +23,10 @@ static tt_builder* builder(tt_capture* c) { return tt_trace_builder(c->trace); }
 
 // ---- the calls made inside ----------------------------------------------------------------------------------------------
 
+static bool belongs(const tt_capture* c, const tt_storage* s) { return s->capture == c && s->capture_id == c->id; }
+
 static tt_val captured_base(tt_capture* c, tt_storage* s) {
-  if (s->capture != c) {
+  if (!belongs(c, s)) {
     return tt_builder_fail(builder(c), TT_UNIMPLEMENTED, "captured code uses a tensor from outside");
   }
   if (s->captured == TT_POISON) {
@@ -43,7 +47,7 @@ static tt_val captured_read(tt_capture* c, const tt_tensor* t) {
 
 static void captured_write(tt_capture* c, const tt_tensor* t, tt_val value) {
   tt_storage* s = t->storage;
-  if (s == NULL || s->capture != c) {
+  if (s == NULL || !belongs(c, s)) {
     tt_builder_fail(builder(c), TT_UNIMPLEMENTED, "captured code writes to a tensor from outside");
     return;
   }
@@ -155,19 +159,27 @@ tt_status tt_capture_store(tt_capture* c, const tt_tensor* dst, const void* byte
 
 tt_status tt_capture_begin(tt_call* call, tt_capture** out_capture) {
   TT_TRY(tt_runtime_start());
+  static _Atomic uint64_t ids;
   tt_capture* c = tt_calloc(1, sizeof *c);
+  c->id = atomic_fetch_add(&ids, 1) + 1;
   c->call = call;
   tt_bound_init(&c->bound, call);
   tt_lock();
   tt_bound_key_locked(&c->bound);
   tt_bound_freeze_locked(&c->bound);
   tt_unlock();
+  if (c->bound.captured) {
+    tt_status status = tt_bound_captured(&c->bound);
+    tt_bound_deinit(&c->bound);
+    free(c);
+    return status;
+  }
   c->trace = tt_trace_create(&c->bound);
   size_t n = c->bound.count > 0 ? (size_t)c->bound.count : 1;
   c->stand_in = tt_calloc(n, sizeof *c->stand_in);
   c->initial = tt_calloc(n, sizeof *c->initial);
   c->outer = tt_capture_thread_get();
-  tt_capture_thread_set(c);
+  tt_capture_thread_set(c, c->id);
   *out_capture = c;
   return NULL;
 }
@@ -209,13 +221,16 @@ tt_status tt_capture_input(tt_capture* c, int slot, tt_storage** out_storage, tt
   tt_storage* s = captured_storage(c, c->call->device, out_meta, tt_trace_read(c->trace, slot, t, TT_DTYPE_INVALID));
   c->stand_in[slot] = s;
   c->initial[slot] = s->captured;
-  tt_storage_retain(s);
-  *out_storage = s;
-  return tt_builder_take_error(builder(c));
+  tt_status status = tt_builder_take_error(builder(c));
+  if (status == NULL) {
+    tt_storage_retain(s);
+    *out_storage = s;
+  }
+  return status;
 }
 
 static void destroy(tt_capture* c) {
-  tt_capture_thread_set(c->outer);
+  tt_capture_thread_set(c->outer, c->outer != NULL ? c->outer->id : 0);
   for (int s = 0; s < c->bound.count; ++s) {
     tt_storage_release(c->stand_in[s]);
   }

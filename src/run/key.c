@@ -90,6 +90,7 @@ static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool muta
     return;
   }
   tt_storage* s = t->storage;
+  bound->captured |= s->capture != NULL;
   if (s->epoch != next_epoch) {
     s->epoch = next_epoch;
     s->slot = index;
@@ -183,6 +184,7 @@ static void put_argument(tt_bound* bound, int i, uint64_t baked) {
 
 void tt_bound_key_locked(tt_bound* bound) {
   next_epoch += 1;
+  bound->captured = false;
   bound->num_words = 0;
   bound->views = 0;
   const tt_call* call = bound->call;
@@ -195,6 +197,12 @@ void tt_bound_key_locked(tt_bound* bound) {
     put_argument(bound, i, baked);
   }
   bound->hash = tt_hash_words(bound->words, bound->num_words);
+}
+
+tt_status tt_bound_captured(const tt_bound* bound) {
+  return TT_STATUS(TT_FAILED_PRECONDITION,
+                   "%s: expected tensors with values, got one made by captured code (a decomposition or compiled function kept it)",
+                   bound->call->overload->name);
 }
 
 void tt_bound_freeze_locked(tt_bound* bound) {
