@@ -202,8 +202,18 @@ void note_probe(const Overload& overload, torch::jit::Stack* stack) {
   }
 }
 
+// Our own shape function (shim/shapes.cpp), where PyTorch's is missing, wrong, or words its errors otherwise than the CPU does.
+static std::optional<c10::OperatorHandle> own_shapes(const c10::OperatorHandle& op) {
+  const auto& name = op.operator_name();
+  return c10::Dispatcher::singleton().findSchema({"tt_shapes::" + name.name.substr(name.name.find("::") + 2), name.overload_name});
+}
+
 // Ops without a Meta kernel of their own answer by the operations that PyTorch composes them from.
 static void ask_meta(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  if (auto own = own_shapes(op)) {
+    own->callBoxed(*stack);
+    return;
+  }
   auto key = c10::DispatchKey::Meta;
   for (auto composite : {c10::DispatchKey::CompositeImplicitAutograd, c10::DispatchKey::CompositeExplicitAutograd}) {
     if (!op.hasKernelForDispatchKey(c10::DispatchKey::Meta) && op.hasKernelForDispatchKey(composite)) {
