@@ -81,7 +81,8 @@ static void max_pool(tt_lower* L, tt_builder* b, int spatial) {
   tt_val x = tt_arg(L, 0);
   int rank = tt_rank_of(b, x);
   pool p = read_pool(L, tt_type_of(b, x)->dims, tt_out_type(L, 0)->dims, rank, spatial, 1, true);
-  if (tt_type_elements(tt_type_of(b, x)) == 0) {
+  if (tt_type_elements(tt_out_type(L, 0)) == 0) {
+    tt_pool_empty(L, b);
     return;
   }
   tt_window w = window_of(&p);
@@ -234,6 +235,10 @@ static void avg_pool(tt_lower* L, tt_builder* b, int spatial) {
   tt_val x = tt_arg_as(L, 0, dtype);
   int rank = tt_rank_of(b, x);
   pool p = read_pool(L, tt_type_of(b, x)->dims, tt_out_type(L, 0)->dims, rank, spatial, 1, false);
+  if (tt_type_elements(tt_out_type(L, 0)) == 0) {
+    tt_pool_empty(L, b);
+    return;
+  }
   tt_window w = window_of(&p);
   tt_out(L, 0, tt_bin(b, TT_DIV, tt_reduce_window(b, TT_REDUCE_SUM, x, &w), divisors(L, b, &p, 5, dtype)));
 }
