@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Running a trace at a cut: by its program if that is compiled, else call by call while a worker compiles it.
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/knobs.h"
+#include "base/log.h"
+#include "run/counters.h"
+#include "run/fuse_trace.h"
+#include "run/stats.h"
+
+// A trace's program: compiled by a worker, shared by all traces that are alike.
+typedef struct fused {
+  enum { FUSED_NEW, FUSED_COMPILING, FUSED_READY, FUSED_FAILED } state;
+  tt_exec* exec;
+  char* text;
+  tt_device* device;
+} fused;
+
+static tt_map* programs;                   // key -> fused; under the runtime lock
+static tt_pool* pool;                      // one compile worker; under the run lock
+static tt_mutex run_lock = TT_MUTEX_INIT;  // one trace runs at a time; taken before the runtime lock
+
+void tt_fuse_wait(void) {
+  tt_mutex_lock(&run_lock);
+  tt_mutex_unlock(&run_lock);
+}
+
+// What the program of a trace gives back, and which parameters give up their memory.
+typedef struct shape {
+  int num_outputs;
+  int* outputs;        // values
+  tt_type* types;
+  int* alias;          // by parameter: output or -1
+  bool* donate;        // by parameter
+} shape;
+
+static shape shape_of_locked(tt_fuse* f) {
+  shape s = {0};
+  size_t n = f->values.count + 1;
+  s.outputs = tt_malloc(n * sizeof *s.outputs);
+  s.types = tt_malloc(n * sizeof *s.types);
+  for (size_t v = 0; v < f->values.count; ++v) {
+    bool is_check = f->checked && f->check_value == (int)v;
+    if (f->values.items[v].owner != NULL || is_check) {
+      s.types[s.num_outputs] = *f->values.items[v].type;
+      s.outputs[s.num_outputs++] = (int)v;
+    }
+  }
+  size_t params = f->params.count > 0 ? f->params.count : 1;
+  s.alias = tt_malloc(params * sizeof *s.alias);
+  s.donate = tt_calloc(params, sizeof *s.donate);
+  bool* taken = tt_calloc((size_t)s.num_outputs + 1, sizeof *taken);
+  for (int pass = 0; pass < 2; ++pass) {
+    for (size_t p = 0; p < f->params.count; ++p) {
+      tt_fuse_param* in = &f->params.items[p];
+      if (pass == 0) {
+        s.alias[p] = -1;
+      }
+      // Only this trace holds the buffer: nobody reads it afterwards. First its own storage's new value, then any of its type.
+      bool free_to_go = in->is_check || (in->from != NULL && tt_obj_refs(in->buffer) == 1);
+      for (int o = 0; free_to_go && s.alias[p] < 0 && o < s.num_outputs; ++o) {
+        const tt_fuse_value* out = &f->values.items[s.outputs[o]];
+        bool own = in->is_check ? out->owner == NULL : out->owner == in->from;
+        if (!taken[o] && (own || pass == 1) && (out->owner == NULL) == in->is_check && tt_type_equal(&in->type, &s.types[o])) {
+          taken[o] = s.donate[p] = true;
+          s.alias[p] = o;
+        }
+      }
+    }
+  }
+  free(taken);
+  return s;
+}
+
+static void shape_free(shape* s) {
+  free(s->outputs);
+  free(s->types);
+  free(s->alias);
+  free(s->donate);
+}
+
+static void finish_key(tt_fuse* f, const shape* s) {
+  TT_VEC_PUSH(&f->key, UINT64_C(0xfe) << 56 | (uint64_t)s->num_outputs);
+  for (int o = 0; o < s->num_outputs; ++o) {
+    TT_VEC_PUSH(&f->key, (uint64_t)s->outputs[o]);
+  }
+  for (size_t p = 0; p < f->params.count; ++p) {
+    if (s->alias[p] >= 0) {
+      TT_VEC_PUSH(&f->key, (uint64_t)p << 32 | (uint64_t)s->alias[p]);
+    }
+  }
+}
+
+static void place_locked(tt_fuse* f, int number, tt_buffer* buffer) {
+  tt_fuse_value* v = &f->values.items[number];
+  tt_storage* owner = v->owner;
+  if (owner != NULL) {
+    v->owner = NULL;
+    __atomic_store_n(&owner->fuse, NULL, __ATOMIC_RELEASE);
+    tt_storage_set_buffer_take(owner, buffer, v->op);
+  } else if (f->checked && f->check_value == number) {
+    tt_buffer_release(f->device->check);
+    f->device->check = buffer;
+  } else {
+    tt_buffer_release(buffer);
+  }
+}
+
+static tt_status check_param_locked(tt_fuse* f) {
+  for (size_t p = 0; p < f->params.count; ++p) {
+    if (f->params.items[p].is_check) {
+      TT_TRY(tt_device_check_buffer_locked(f->device, &f->params.items[p].buffer));
+      tt_buffer_retain(f->params.items[p].buffer);
+    }
+  }
+  return NULL;
+}
+
+static tt_status run_fused_locked(tt_fuse* f, const shape* s, tt_exec* exec, tt_pending** out_wait) {
+  size_t params = f->params.count > 0 ? f->params.count : 1;
+  size_t outputs = s->num_outputs > 0 ? (size_t)s->num_outputs : 1;
+  tt_buffer** inputs = tt_malloc(params * sizeof *inputs);
+  tt_buffer** results = tt_malloc(outputs * sizeof *results);
+  for (size_t p = 0; p < f->params.count; ++p) {
+    inputs[p] = f->params.items[p].buffer;
+  }
+  int64_t bytes = 0;
+  for (int o = 0; o < s->num_outputs; ++o) {
+    bytes += tt_type_bytes(&s->types[o]);
+  }
+  tt_status status = tt_device_reserve(f->device, bytes, "a fused program");
+  if (status == NULL) {
+    status = tt_exec_run(exec, f->device->pjrt, (int)f->params.count, inputs, s->donate, results);
+  }
+  if (status == NULL) {
+    TT_COUNT(launches, 1);
+    TT_COUNT(fused_runs, 1);
+    tt_device_note_launch_locked(f->device, results[0], bytes, out_wait);
+    for (int o = 0; o < s->num_outputs; ++o) {
+      place_locked(f, s->outputs[o], results[o]);
+    }
+  }
+  free(inputs);
+  free(results);
+  return status;
+}
+
+// One node by its own program.
+static tt_status run_node_locked(tt_fuse* f, int number, tt_pending** out_wait) {
+  tt_fuse_node* node = &f->nodes.items[number];
+  tt_plan* plan = node->plan;
+  size_t n = plan->num_sources > 0 ? (size_t)plan->num_sources : 1;
+  tt_buffer** inputs = tt_malloc(n * sizeof *inputs);
+  tt_buffer** results = tt_malloc((size_t)plan->num_results * sizeof *results);
+  bool* donate = tt_calloc(n, sizeof *donate);
+  for (int i = 0; i < plan->num_sources; ++i) {
+    int operand = f->operands.items[node->first_operand + i];
+    inputs[i] = operand < 0 ? f->params.items[~operand].buffer : f->values.items[operand].buffer;
+    donate[i] = plan->sources[i].kind == TT_SOURCE_CHECK;
+  }
+  tt_status status = tt_device_reserve(f->device, plan->new_bytes, plan->overload->name);
+  if (status == NULL) {
+    status = tt_exec_run(plan->exec, f->device->pjrt, plan->num_sources, inputs, donate, results);
+  }
+  if (status == NULL) {
+    TT_COUNT(launches, 1);
+    tt_device_note_launch_locked(f->device, results[0], plan->new_bytes, out_wait);
+    for (int r = 0; r < plan->num_results; ++r) {
+      f->values.items[node->first_value + r].buffer = results[r];
+    }
+    // Values read for the last time, and by nobody else, go.
+    for (int i = 0; i < plan->num_sources; ++i) {
+      int operand = f->operands.items[node->first_operand + i];
+      bool is_check = f->checked && operand == f->check_value;
+      if (operand >= 0 && f->values.items[operand].last_use == number && f->values.items[operand].owner == NULL && !is_check) {
+        tt_buffer_release(f->values.items[operand].buffer);
+        f->values.items[operand].buffer = NULL;
+      }
+    }
+  }
+  free(inputs);
+  free(results);
+  free(donate);
+  return status;
+}
+
+static tt_status run_call_by_call(tt_fuse* f) {
+  for (size_t i = 0; i < f->nodes.count; ++i) {
+    tt_pending* wait = NULL;
+    TT_TRY(tt_plan_compile(f->nodes.items[i].plan, f->device->index));
+    tt_lock();
+    tt_status status = run_node_locked(f, (int)i, &wait);
+    tt_unlock();
+    tt_status_free(tt_pending_await_release(wait));
+    TT_TRY(status);
+  }
+  tt_lock();
+  for (size_t v = 0; v < f->values.count; ++v) {
+    tt_fuse_value* made = &f->values.items[v];
+    if (made->owner != NULL || (f->checked && f->check_value == (int)v)) {
+      tt_buffer* buffer = made->buffer;
+      made->buffer = NULL;
+      place_locked(f, (int)v, buffer);
+    }
+  }
+  tt_unlock();
+  return NULL;
+}
+
+static void compile_fused(void* arg) {
+  fused* program = arg;
+  tt_exec* exec = NULL;
+  tt_status status = tt_compile(program->device, "fused", program->text, &exec);
+  if (status != NULL) {
+    tt_warn("a fused program does not compile, its calls run one by one: %s", tt_status_text(status));
+    tt_status_free(status);
+  }
+  tt_lock();
+  program->exec = exec;
+  program->state = exec != NULL ? FUSED_READY : FUSED_FAILED;
+  free(program->text);
+  program->text = NULL;
+  tt_unlock();
+}
+
+static char* print(tt_fuse* f, const shape* s) {
+  size_t n = f->params.count > 0 ? f->params.count : 1;
+  tt_type* types = tt_malloc(n * sizeof *types);
+  for (size_t p = 0; p < f->params.count; ++p) {
+    types[p] = f->params.items[p].type;
+  }
+  tt_fuse_text text = {
+      .num_nodes = (int)f->nodes.count, .nodes = f->nodes.items, .operands = f->operands.items, .num_params = (int)f->params.count,
+      .param_types = types, .param_alias = s->alias, .num_outputs = s->num_outputs, .outputs = s->outputs, .output_types = s->types};
+  char* printed = tt_fuse_print(&text);
+  free(types);
+  return printed;
+}
+
+static fused* program_locked(tt_fuse* f) {
+  if (programs == NULL) {
+    programs = tt_map_create();
+  }
+  uint64_t hash = tt_hash_words(f->key.items, f->key.count);
+  fused* program = tt_map_find(programs, f->key.items, f->key.count, hash);
+  if (program == NULL) {
+    program = tt_calloc(1, sizeof *program);
+    program->device = f->device;
+    tt_map_insert(programs, f->key.items, f->key.count, hash, program);
+  }
+  return program;
+}
+
+// Results that never came: their storages stay unwritten.
+static void give_up_locked(tt_fuse* f) {
+  for (size_t v = 0; v < f->values.count; ++v) {
+    tt_storage* owner = f->values.items[v].owner;
+    if (owner != NULL) {
+      tt_fuse_disown_locked(owner);
+    }
+  }
+}
+
+static tt_status run_trace(tt_fuse* f) {
+  tt_pending* wait = NULL;
+  TT_COUNT(cuts, 1);
+  tt_lock();
+  tt_status status = check_param_locked(f);
+  shape s = shape_of_locked(f);
+  finish_key(f, &s);
+  fused* program = program_locked(f);
+  bool submit = program->state == FUSED_NEW && s.num_outputs > 0 && f->nodes.count > 1;
+  if (submit) {
+    program->state = FUSED_COMPILING;
+  }
+  tt_unlock();
+  if (status == NULL && submit) {
+    program->text = print(f, &s);
+    if (tt_knobs()->compile_wait) {
+      compile_fused(program);
+    } else {
+      tt_pool_submit(pool, compile_fused, program);
+    }
+  }
+  tt_lock();
+  tt_exec* exec = program->state == FUSED_READY ? program->exec : NULL;
+  if (status == NULL && exec != NULL) {
+    status = run_fused_locked(f, &s, exec, &wait);
+  }
+  tt_unlock();
+  tt_status_free(tt_pending_await_release(wait));
+  if (status == NULL && exec == NULL && s.num_outputs > 0) {
+    status = run_call_by_call(f);
+  }
+  if (status != NULL) {
+    tt_lock();
+    give_up_locked(f);
+    tt_unlock();
+  }
+  shape_free(&s);
+  return status;
+}
+
+tt_status tt_fuse_flush(tt_device* d) {
+  tt_mutex_lock(&run_lock);
+  tt_lock();
+  tt_fuse* f = d->fuse;
+  d->fuse = NULL;
+  if (f != NULL) {
+    f->running = true;
+    if (pool == NULL) {
+      pool = tt_pool_create(1, "tpu compile");
+    }
+  }
+  tt_unlock();
+  tt_status status = NULL;
+  if (f != NULL) {
+    status = run_trace(f);
+    tt_lock();
+    give_up_locked(f);  // no storage points here any more
+    tt_unlock();
+    tt_fuse_destroy(f);
+  }
+  tt_mutex_unlock(&run_lock);
+  return status;
+}
+
+static void forget_program(void* item, void* ctx) {
+  (void)ctx;
+  fused* program = item;
+  tt_exec_release(program->exec);
+  free(program->text);
+  free(program);
+}
+
+void tt_fuse_forget(void) {
+  tt_mutex_lock(&run_lock);
+  if (pool != NULL) {
+    tt_pool_destroy(pool);  // compilations under way end first
+    pool = NULL;
+  }
+  tt_lock();
+  tt_map* old = programs;
+  programs = NULL;
+  tt_unlock();
+  if (old != NULL) {
+    tt_map_each(old, forget_program, NULL);
+    tt_map_destroy(old);
+  }
+  tt_mutex_unlock(&run_lock);
+}
