@@ -73,8 +73,10 @@ bool tt_runtime_available(void) {
   return found;
 }
 
-bool tt_runtime_started(void) { return rt.started; }
-bool tt_runtime_in_bad_fork(void) { return rt.started && tt_fork_generation() != rt.generation; }
+// Set last, with what it promises: whoever sees it may use the rest without the lock.
+static bool started(void) { return __atomic_load_n(&rt.started, __ATOMIC_ACQUIRE); }
+bool tt_runtime_started(void) { return started(); }
+bool tt_runtime_in_bad_fork(void) { return started() && tt_fork_generation() != rt.generation; }
 
 static tt_status start_locked(void) {
   const char* path;
@@ -105,7 +107,7 @@ static tt_status start_locked(void) {
 }
 
 tt_status tt_runtime_start(void) {
-  if (rt.started) {
+  if (started()) {
     if (tt_fork_generation() != rt.generation) {
       TT_FAIL(TT_FAILED_PRECONDITION,
               "the tpu runtime was started before fork() and cannot be used in the child; start processes with the 'spawn' "
@@ -220,7 +222,7 @@ tt_status tt_mode_set(tt_mode value) {
 }
 
 tt_status tt_flush(void) {
-  if (!rt.started) {
+  if (!started()) {
     return NULL;
   }
   TT_TRY(tt_runtime_start());
