@@ -83,7 +83,6 @@ static void bad_conv(tt_builder* b, tt_val lhs, tt_val rhs, int64_t groups, int6
   X(tt_select(b, v.f3, v.f3, v.f3), TT_INVALID_ARGUMENT, "select: expected a bool predicate")                          \
   X(tt_select(b, v.b3, v.f4, v.f4), TT_INVALID_ARGUMENT, "select: expected a bool predicate")                          \
   X(tt_bitcast(b, v.f3, TT_F64), TT_INVALID_ARGUMENT, "bitcast: expected a last dimension of size 2, got f32[3]")      \
-  X(tt_bitcast(b, v.c3, TT_F64), TT_UNIMPLEMENTED, "bitcast: expected both dtypes real or both complex")               \
   X(tt_reduce_precision(b, v.f3, 0, 3), TT_INVALID_ARGUMENT, "reduce_precision: expected 1 exponent bit or more")      \
   X(tt_reshape(b, v.f2x3, DIMS(7)), TT_INVALID_ARGUMENT,                                                               \
     "reshape: expected as many elements as f32[2,3] has, got sizes [7]")                                               \
