@@ -119,7 +119,7 @@ constexpr auto kStructured = c10::DispatchKey::CompositeExplicitAutogradNonFunct
 
 struct Probe {
   std::vector<tt_meta> metas;
-  bool noted = false;
+  int notes = 0;
 };
 thread_local Probe* probe = nullptr;
 
@@ -140,7 +140,7 @@ bool ask_structured(const c10::OperatorHandle& op, torch::jit::Stack* stack, std
     op.callBoxedForDispatchKey(kStructured, *stack);
   }
   *metas = std::move(found.metas);
-  return found.noted;
+  return found.notes == 1;  // more: a kernel composed of several ops
 }
 
 // The functional overload behind an out= overload, if that is structured.
@@ -193,7 +193,7 @@ void note_probe(const Overload& overload, torch::jit::Stack* stack) {
     add_tensors(value, &probe->metas);
     results.push_back(value);
   }
-  probe->noted = true;
+  probe->notes += 1;
   stack->resize(base);
   if (!overload.outputs_are_mutated) {
     for (c10::IValue& value : results) {

@@ -34,8 +34,7 @@ TT_SPREAD(std_mean, "(Tensor, Tensor)", true, true)
 
 // ---- norms --------------------------------------------------------------------------------------------------------------
 
-// (sum |x|^p)^(1/p), its limits at infinity, and at 0 the number of elements that are not 0. x real and not negative.
-static tt_val p_norm(tt_builder* b, tt_val magnitude, double p, int n, const int64_t* dims) {
+tt_val tt_p_norm(tt_builder* b, tt_val magnitude, double p, int n, const int64_t* dims) {
   if (isinf(p)) {
     return tt_reduce_dims(b, p > 0 ? TT_REDUCE_MAX : TT_REDUCE_MIN, magnitude, n, dims);
   }
@@ -45,6 +44,9 @@ static tt_val p_norm(tt_builder* b, tt_val magnitude, double p, int n, const int
   }
   if (p == 1) {
     return tt_reduce_dims(b, TT_REDUCE_SUM, magnitude, n, dims);
+  }
+  if (p == 2) {
+    return tt_unary(b, TT_SQRT, tt_reduce_dims(b, TT_REDUCE_SUM, tt_mul(b, magnitude, magnitude), n, dims));
   }
   tt_val powers = tt_bin(b, TT_POW, magnitude, tt_like_f(b, magnitude, p));
   tt_val sum = tt_reduce_dims(b, TT_REDUCE_SUM, powers, n, dims);
@@ -61,7 +63,7 @@ static void vector_norm(tt_lower* L, tt_builder* b, int p_arg, int dims_arg) {
   if (p == 2) {
     norm = tt_unary(b, TT_SQRT, tt_reduce_dims(b, TT_REDUCE_SUM, tt_abs_squared(b, x), n, dims));
   } else {
-    norm = p_norm(b, tt_unary(b, TT_ABS, x), p, n, dims);
+    norm = tt_p_norm(b, tt_unary(b, TT_ABS, x), p, n, dims);
   }
   tt_out_shaped(L, 0, norm);
 }
@@ -94,7 +96,7 @@ TT_OP(renorm, "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor"
       dims[n++] = d;
     }
   }
-  tt_val norm = p_norm(b, tt_unary(b, TT_ABS, x), tt_arg_float(L, 1), n, dims);
+  tt_val norm = tt_p_norm(b, tt_unary(b, TT_ABS, x), tt_arg_float(L, 1), n, dims);
   tt_val limit = tt_arg_scalar(L, 3, tt_dtype_of(b, norm));
   tt_val shrunk = tt_div(b, limit, tt_add_f(b, norm, 1e-7));
   tt_val factor = tt_where(b, tt_test(b, TT_GT, norm, limit), shrunk, tt_like_f(b, norm, 1));

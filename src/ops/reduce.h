@@ -22,6 +22,8 @@ void tt_moments(tt_builder* b, tt_val x, int ndims, const int64_t* dims, tt_val*
 tt_val tt_abs_squared(tt_builder* b, tt_val x);
 // As tt_reduce_keep, but no dims means none, not all.
 tt_val tt_reduce_dims(tt_builder* b, tt_reduce_kind kind, tt_val x, int ndims, const int64_t* dims);
+// (sum |x|^p)^(1/p) over dims, its limits at infinity, and at 0 the number of elements that are not 0. Takes |x|.
+tt_val tt_p_norm(tt_builder* b, tt_val magnitude, double p, int ndims, const int64_t* dims);
 // log(sum(exp(x))) over dims, dimensions kept.
 tt_val tt_log_sum_exp(tt_builder* b, tt_val x, int ndims, const int64_t* dims);
 

@@ -166,6 +166,11 @@ static void search_sorted(tt_lower* L, tt_builder* b, const search_args* a) {
     tt_unsupported(L, "a sorter");
     return;
   }
+  int rank = tt_rank_of(b, sequence);
+  if (rank != 1 && (a->sequence == 1 || rank != tt_rank_of(b, values))) {
+    tt_unsupported(L, "boundaries of %d dimensions", rank);  // the CPU says what is wrong
+    return;
+  }
   const char* side = a->side >= 0 ? tt_arg_string(L, a->side) : "";
   tt_out_shaped(L, 0, search(b, sequence, values, tt_arg_bool(L, a->right) || side[0] == 'r'));
 }
