@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/thread.h"
 #include "lazy/view.h"
 
@@ -35,6 +36,7 @@ static void destroy_storage(void* obj) {
   }
   tt_mutex_unlock(&list_lock);
   tt_buffer_release(storage->buffer);
+  free(storage->lost);
   free(storage);
 }
 TT_OBJ_KIND(storage_kind, "storage", destroy_storage);
@@ -106,7 +108,14 @@ void tt_storage_set_buffer_take(tt_storage* storage, tt_buffer* buffer, const ch
   storage->producer = producer;
   if (buffer != NULL) {
     storage->type = *tt_buffer_type(buffer);
+    tt_storage_lose(storage, NULL);
   }
+}
+
+void tt_storage_lose(tt_storage* storage, const tt_status why) {
+  free(storage->lost);
+  storage->lost = why != NULL ? tt_strdup(tt_status_text(why)) : NULL;
+  storage->lost_code = tt_status_code(why);
 }
 
 tt_status tt_storage_create(int device, tt_dtype dtype, int rank, const int64_t* sizes, const int64_t* strides,

@@ -19,6 +19,8 @@ struct tt_storage {
   tt_type type;          // of `buffer`, `captured`, or what the first whole write will have
   tt_buffer* buffer;     // NULL: never written
   const char* producer;  // op that made the buffer, for error texts
+  char* lost;            // why the value never came (its fused program did not run), or NULL; a whole write ends that
+  tt_code lost_code;
   // In fused mode: the trace that has yet to make the value, and the value's number there. `buffer` is NULL then.
   struct tt_fuse* fuse;
   int fuse_value;
@@ -41,6 +43,8 @@ tt_storage* tt_storage_new(int device, const tt_type* type, int64_t bytes);
 void tt_storage_move(tt_storage* storage, int64_t bytes);
 // Called with no lock when a storage with a pending value goes away (run/fuse.c); the value is then nobody's.
 void tt_storage_set_drop_hook(void (*hook)(tt_storage* storage));
+// Notes why the value that was to come will not (NULL: forgets it).
+void tt_storage_lose(tt_storage* storage, const tt_status why);
 // Takes the buffer's reference. The storage has no pending value.
 void tt_storage_set_buffer_take(tt_storage* storage, tt_buffer* buffer, const char* producer);
 

@@ -29,6 +29,9 @@ typedef struct tt_slot {
   int first;             // the first slot with the same storage (itself if it is); -1 for host numbers and absent tensors
   bool is_base;          // the tensor is the storage's value as it stands
   bool unwritten;        // the storage has no value yet
+  bool is_lost;          // it had one coming that was lost: reading it fails
+  const char* lost;      // why, once frozen
+  tt_code lost_code;
   bool donate;           // the buffer may be given up: the call writes here and nobody else holds it
   tt_view_plan* view;    // if !is_base
   const tt_type* type;   // the base's type, once frozen

@@ -140,6 +140,7 @@ static tt_status operand_of_locked(tt_fuse* f, tt_plan* plan, tt_bound* bound, i
 static void own_locked(tt_fuse* f, tt_storage* storage, int number, const tt_type* type) {
   tt_fuse_disown_locked(storage);
   tt_storage_set_buffer_take(storage, NULL, NULL);
+  tt_storage_lose(storage, NULL);
   storage->type = *type;
   storage->fuse_value = number;
   __atomic_store_n(&storage->fuse, f, __ATOMIC_RELEASE);

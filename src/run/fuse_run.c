@@ -253,12 +253,13 @@ static fused* program_locked(tt_fuse* f) {
   return program;
 }
 
-// Results that never came: their storages stay unwritten.
-static void give_up_locked(tt_fuse* f) {
+// Results that never came: their storages say why.
+static void give_up_locked(tt_fuse* f, const tt_status why) {
   for (size_t v = 0; v < f->values.count; ++v) {
     tt_storage* owner = f->values.items[v].owner;
     if (owner != NULL) {
       tt_fuse_disown_locked(owner);
+      tt_storage_lose(owner, why);
     }
   }
 }
@@ -271,12 +272,12 @@ static tt_status run_trace(tt_fuse* f) {
   shape s = shape_of_locked(f);
   finish_key(f, &s);
   fused* program = program_locked(f);
-  bool submit = program->state == FUSED_NEW && s.num_outputs > 0 && f->nodes.count > 1;
+  bool submit = status == NULL && program->state == FUSED_NEW && s.num_outputs > 0 && f->nodes.count > 1;
   if (submit) {
     program->state = FUSED_COMPILING;
   }
   tt_unlock();
-  if (status == NULL && submit) {
+  if (submit) {
     program->text = print(f, &s);
     if (tt_knobs()->compile_wait) {
       compile_fused(program);
@@ -296,7 +297,7 @@ static tt_status run_trace(tt_fuse* f) {
   }
   if (status != NULL) {
     tt_lock();
-    give_up_locked(f);
+    give_up_locked(f, status);
     tt_unlock();
   }
   shape_free(&s);
@@ -319,7 +320,7 @@ tt_status tt_fuse_flush(tt_device* d) {
   if (f != NULL) {
     status = run_trace(f);
     tt_lock();
-    give_up_locked(f);  // no storage points here any more
+    give_up_locked(f, NULL);  // no storage points here any more
     tt_unlock();
     tt_fuse_destroy(f);
   }

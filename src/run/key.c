@@ -72,13 +72,13 @@ static tt_view_plan* new_view(tt_bound* bound) {
   return bound->views < INLINE_VIEWS ? &bound->inline_views[bound->views++] : tt_arena_alloc(&bound->arena, sizeof(tt_view_plan));
 }
 
-enum { HOST = 1, WRAPPED = 2, BASE = 4, UNWRITTEN = 8, DONATE = 16, NEEDS_OFFSET = 32, OWN_DIMS = 64, CONJ = 128, NEG = 256 };
+enum { HOST = 1, WRAPPED = 2, BASE = 4, UNWRITTEN = 8, DONATE = 16, NEEDS_OFFSET = 32, OWN_DIMS = 64, LOST = 128, CONJ = 128, NEG = 256 };
 
 static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool mutated) {
   tt_slot* slot = &bound->slots[index];
   slot->t = t;
   slot->first = -1;
-  slot->is_base = slot->unwritten = slot->donate = false;
+  slot->is_base = slot->unwritten = slot->is_lost = slot->donate = false;
   slot->view = NULL;
   reserve(bound, 8 + 4 * TT_MAX_RANK);
   uint64_t flags = (t->wrapped ? WRAPPED : 0u) | (t->conj ? CONJ : 0u) | (t->neg ? NEG : 0u);
@@ -97,9 +97,10 @@ static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool muta
   }
   slot->first = s->slot;
   slot->unwritten = s->buffer == NULL && s->fuse == NULL;
+  slot->is_lost = slot->unwritten && s->lost != NULL;
   slot->is_base = tt_view_is_base(&s->type, t);
   slot->donate = mutated && s->buffer != NULL && tt_obj_refs(s->buffer) == 1;
-  flags |= (slot->is_base ? BASE : 0u) | (slot->unwritten ? UNWRITTEN : 0u) | (slot->donate ? DONATE : 0u);
+  flags |= (slot->is_base ? BASE : 0u) | (slot->unwritten ? UNWRITTEN : 0u) | (slot->is_lost ? LOST : 0u) | (slot->donate ? DONATE : 0u);
   uint64_t alias = slot->first == index ? 0 : (uint64_t)slot->first + 1;
   if (slot->is_base) {
     put(bound, (uint64_t)t->dtype | (uint64_t)t->rank << 8 | flags << 16 | alias << 32);
@@ -210,6 +211,10 @@ void tt_bound_freeze_locked(tt_bound* bound) {
     tt_slot* slot = &bound->slots[i];
     if (slot->first == i) {
       slot->type = tt_arena_dup(&bound->arena, &slot->t->storage->type, sizeof(tt_type));
+      if (slot->is_lost) {
+        slot->lost = tt_arena_strdup(&bound->arena, slot->t->storage->lost);
+        slot->lost_code = slot->t->storage->lost_code;
+      }
     } else if (slot->first >= 0) {
       slot->type = bound->slots[slot->first].type;
     }

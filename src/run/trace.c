@@ -86,6 +86,9 @@ static tt_val number_source(tt_trace* tr, tt_source source, tt_dtype dtype) {
 static tt_val base_of(tt_trace* tr, int first) {
   if (tr->base[first] == TT_POISON) {
     const tt_slot* slot = &tr->bound->slots[first];
+    if (slot->is_lost) {
+      return tt_builder_fail(tr->b, slot->lost_code, "expected a tensor with a value, got one whose value was lost: %s", slot->lost);
+    }
     if (slot->unwritten) {
       tr->base[first] = tt_zeros(tr->b, slot->type->dtype, slot->type->rank, slot->type->dims);
     } else {
