@@ -147,7 +147,6 @@ void CallArgs::add_tensor(const at::Tensor& tensor) {
   if (device_ < 0 && described_.back().storage != nullptr) {
     device_ = tensor.device().index();
   }
-  tensors_.push_back(tensor);
 }
 
 void CallArgs::add(const Overload& overload, size_t index, const c10::IValue& value) {
@@ -232,7 +231,8 @@ void CallArgs::add(const Overload& overload, size_t index, const c10::IValue& va
     }
     case ArgKind::String:
       a.kind = TT_ARG_STRING;
-      texts_.push_back(value.toStringRef());
+      texts_.push_front(value.toStringRef());
+      a.text = texts_.front().c_str();
       break;
     case ArgKind::Dtype:
       a.kind = TT_ARG_DTYPE;
@@ -262,7 +262,7 @@ CallArgs::CallArgs(const Overload& overload, c10::ArrayRef<c10::IValue> argument
     add(overload, i, arguments[i]);
   }
   // Now that the arrays stay where they are, point into them.
-  size_t tensor = 0, integer = 0, real = 0, number = 0, text = 0;
+  size_t tensor = 0, integer = 0, real = 0, number = 0;
   for (tt_argument& a : args_) {
     auto n = static_cast<size_t>(a.count);
     switch (static_cast<tt_arg_kind>(a.kind)) {
@@ -283,9 +283,6 @@ CallArgs::CallArgs(const Overload& overload, c10::ArrayRef<c10::IValue> argument
       case TT_ARG_NUMBERS:
         a.numbers = numbers_.data() + number;
         number += n;
-        break;
-      case TT_ARG_STRING:
-        a.text = texts_[text++].c_str();
         break;
       default:
         break;

@@ -6,7 +6,7 @@
 #include <ATen/core/ivalue.h>
 #include <c10/util/SmallVector.h>
 
-#include <deque>
+#include <forward_list>
 #include <optional>
 
 #include "shim.h"
@@ -44,8 +44,6 @@ class CallArgs {
  public:
   CallArgs(const Overload& overload, c10::ArrayRef<c10::IValue> arguments);
   tt_call call{};
-  // Tensor slots, in order.
-  c10::ArrayRef<at::Tensor> tensors() const { return tensors_; }
 
  private:
   void add(const Overload& overload, size_t index, const c10::IValue& value);
@@ -53,11 +51,10 @@ class CallArgs {
 
   c10::SmallVector<tt_argument, 12> args_;
   c10::SmallVector<tt_tensor, 8> described_;
-  c10::SmallVector<at::Tensor, 8> tensors_;
   c10::SmallVector<int64_t, 16> ints_;
   c10::SmallVector<double, 4> floats_;
   c10::SmallVector<tt_scalar, 4> numbers_;
-  std::deque<std::string> texts_;
+  std::forward_list<std::string> texts_;  // newest first; strings stay where they are
   int device_ = -1;
 };
 
