@@ -35,8 +35,12 @@ static dtype_row row_of(tt_dtype dtype) {
   return row;
 }
 
-size_t fake_dtype_size(tt_dtype dtype) { return row_of(dtype).size; }
-char fake_dtype_class(tt_dtype dtype) { return row_of(dtype).cls; }
+size_t fake_dtype_size(tt_dtype dtype) {
+  return row_of(dtype).size;
+}
+char fake_dtype_class(tt_dtype dtype) {
+  return row_of(dtype).cls;
+}
 
 bool fake_dtype_known(tt_dtype dtype) {
   return row_of(dtype).cls != 'f' || dtype == TT_F32 || dtype == TT_F64 || row_of(dtype).exponent != 0;

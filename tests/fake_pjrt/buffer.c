@@ -89,15 +89,17 @@ PJRT_Error* fake_PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args* args) {
 // ---- types ----------------------------------------------------------------------------------------------------------------
 
 static const PJRT_Buffer_Type types[TT_DTYPE_COUNT] = {
-    [TT_BOOL] = PJRT_Buffer_Type_PRED, [TT_U8] = PJRT_Buffer_Type_U8,     [TT_I8] = PJRT_Buffer_Type_S8,
-    [TT_U16] = PJRT_Buffer_Type_U16,   [TT_I16] = PJRT_Buffer_Type_S16,   [TT_U32] = PJRT_Buffer_Type_U32,
-    [TT_I32] = PJRT_Buffer_Type_S32,   [TT_U64] = PJRT_Buffer_Type_U64,   [TT_I64] = PJRT_Buffer_Type_S64,
-    [TT_F16] = PJRT_Buffer_Type_F16,   [TT_BF16] = PJRT_Buffer_Type_BF16, [TT_F32] = PJRT_Buffer_Type_F32,
-    [TT_F64] = PJRT_Buffer_Type_F64,   [TT_C64] = PJRT_Buffer_Type_C64,   [TT_C128] = PJRT_Buffer_Type_C128,
+    [TT_BOOL] = PJRT_Buffer_Type_PRED,     [TT_U8] = PJRT_Buffer_Type_U8,     [TT_I8] = PJRT_Buffer_Type_S8,
+    [TT_U16] = PJRT_Buffer_Type_U16,       [TT_I16] = PJRT_Buffer_Type_S16,   [TT_U32] = PJRT_Buffer_Type_U32,
+    [TT_I32] = PJRT_Buffer_Type_S32,       [TT_U64] = PJRT_Buffer_Type_U64,   [TT_I64] = PJRT_Buffer_Type_S64,
+    [TT_F16] = PJRT_Buffer_Type_F16,       [TT_BF16] = PJRT_Buffer_Type_BF16, [TT_F32] = PJRT_Buffer_Type_F32,
+    [TT_F64] = PJRT_Buffer_Type_F64,       [TT_C64] = PJRT_Buffer_Type_C64,   [TT_C128] = PJRT_Buffer_Type_C128,
     [TT_F8E5M2] = PJRT_Buffer_Type_F8E5M2,
 };
 
-PJRT_Buffer_Type fake_buffer_type(tt_dtype dtype) { return types[dtype]; }
+PJRT_Buffer_Type fake_buffer_type(tt_dtype dtype) {
+  return types[dtype];
+}
 
 tt_dtype fake_dtype_of(PJRT_Buffer_Type type) {
   for (int i = TT_DTYPE_INVALID + 1; i < TT_DTYPE_COUNT; ++i) {
@@ -121,7 +123,8 @@ PJRT_Error* fake_reserve(PJRT_Device* device, size_t size) {
   return NULL;
 }
 
-PJRT_Buffer* fake_buffer_new(PJRT_Device* device, const tt_type* type, fake_array* array, fake_outcome outcome, bool delayed) {
+PJRT_Buffer* fake_buffer_new(PJRT_Device* device, const tt_type* type, fake_array* array, fake_outcome outcome,
+                             bool delayed) {
   PJRT_Buffer* buffer = fake_alloc(1, sizeof *buffer);
   fake_live_add(1);
   buffer->device = device;

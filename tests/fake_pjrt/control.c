@@ -77,7 +77,9 @@ fake_outcome fake_outcome_copy(fake_outcome outcome) {
 
 // ---- the gate -------------------------------------------------------------------------------------------------------------
 
-static bool due(planned_failure* failure) { return failure->nth > 0 && --failure->nth == 0; }
+static bool due(planned_failure* failure) {
+  return failure->nth > 0 && --failure->nth == 0;
+}
 
 PJRT_Error* fake_enter(fake_entry function) {
   (void)pthread_mutex_lock(&lock);
@@ -123,9 +125,15 @@ void fake_machine(int* out_devices, char out_platform[16]) {
   (void)pthread_mutex_unlock(&lock);
 }
 
-void fake_live_add(int by) { atomic_fetch_add(&live, by); }
-void fake_bytes_add(int64_t by) { atomic_fetch_add(&bytes, by); }
-int64_t fake_bytes_in_use(void) { return atomic_load(&bytes); }
+void fake_live_add(int by) {
+  atomic_fetch_add(&live, by);
+}
+void fake_bytes_add(int64_t by) {
+  atomic_fetch_add(&bytes, by);
+}
+int64_t fake_bytes_in_use(void) {
+  return atomic_load(&bytes);
+}
 
 // ---- the API --------------------------------------------------------------------------------------------------------------
 
@@ -143,7 +151,9 @@ static PJRT_Api api = {
 };
 
 __attribute__((visibility("default"))) const PJRT_Api* GetPjrtApi(void);
-const PJRT_Api* GetPjrtApi(void) { return &api; }
+const PJRT_Api* GetPjrtApi(void) {
+  return &api;
+}
 
 PJRT_Error* fake_PJRT_Plugin_Initialize(PJRT_Plugin_Initialize_Args* args) {
   (void)args;
@@ -169,9 +179,17 @@ static int index_of(const char* function) {
   abort();
 }
 
-static void set_api(size_t struct_size, int major, int minor) {
-  bool truth = struct_size == 0 && major == 0 && minor == 0;
-  api.struct_size = struct_size != 0 ? struct_size : PJRT_Api_STRUCT_SIZE;
+static void set_api(const char* first_missing, int major, int minor) {
+  static const size_t offsets[FAKE_FUNCTION_COUNT] = {
+#define OFFSET(fn) offsetof(PJRT_Api, fn),
+      FAKE_FUNCTIONS(OFFSET)
+#undef OFFSET
+  };
+  bool truth = major == 0 && minor == 0;
+  size_t beginning = offsetof(PJRT_Api, pjrt_api_version);
+  api.struct_size = first_missing == NULL      ? PJRT_Api_STRUCT_SIZE
+                    : first_missing[0] == '\0' ? beginning
+                                               : offsets[index_of(first_missing)];
   api.pjrt_api_version.major_version = truth ? PJRT_API_MAJOR : major;
   api.pjrt_api_version.minor_version = truth ? PJRT_API_MINOR : minor;
 }
@@ -182,7 +200,7 @@ static void reset(void) {
   memset(&knobs, 0, sizeof knobs);
   (void)pthread_cond_broadcast(&changed);
   (void)pthread_mutex_unlock(&lock);
-  set_api(0, 0, 0);
+  set_api(NULL, 0, 0);
 }
 
 static void fail(const char* function, int nth, int code, const char* text) {
@@ -232,7 +250,9 @@ static int64_t calls(const char* function) {
   return n;
 }
 
-static int64_t live_objects(void) { return atomic_load(&live); }
+static int64_t live_objects(void) {
+  return atomic_load(&live);
+}
 
 __attribute__((visibility("default"))) const fake_control* fake_pjrt_control(void);
 const fake_control* fake_pjrt_control(void) {

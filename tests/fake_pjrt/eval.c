@@ -64,7 +64,9 @@ int64_t fake_attr_int(const fake_op* op, const char* name, int64_t otherwise) {
   return value;
 }
 
-bool fake_attr_has(const fake_op* op, const char* text) { return strstr(op->attrs, text) != NULL; }
+bool fake_attr_has(const fake_op* op, const char* text) {
+  return strstr(op->attrs, text) != NULL;
+}
 
 // ---- running --------------------------------------------------------------------------------------------------------------
 

@@ -24,9 +24,9 @@ struct PJRT_Event {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static bool delaying;                 // under `lock`
-static PJRT_Event *oldest, *newest;   // under `lock`
-static int queued, waiting;           // under `lock`
+static bool delaying;                // under `lock`
+static PJRT_Event *oldest, *newest;  // under `lock`
+static int queued, waiting;          // under `lock`
 
 PJRT_Event* fake_event_share(PJRT_Event* event) {
   atomic_fetch_add(&event->refs, 1);
@@ -86,8 +86,12 @@ static PJRT_Event* make(fake_outcome outcome, bool may_be_delayed, fake_array* f
   return event;
 }
 
-PJRT_Event* fake_event_new(fake_outcome outcome, bool may_be_delayed) { return make(outcome, may_be_delayed, NULL, NULL); }
-PJRT_Event* fake_event_for_copy(fake_outcome outcome, fake_array* from, void* to) { return make(outcome, true, from, to); }
+PJRT_Event* fake_event_new(fake_outcome outcome, bool may_be_delayed) {
+  return make(outcome, may_be_delayed, NULL, NULL);
+}
+PJRT_Event* fake_event_for_copy(fake_outcome outcome, fake_array* from, void* to) {
+  return make(outcome, true, from, to);
+}
 
 // ---- the queue ------------------------------------------------------------------------------------------------------------
 

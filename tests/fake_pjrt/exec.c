@@ -133,8 +133,8 @@ PJRT_Error* fake_PJRT_Executable_DeserializeAndLoad(PJRT_Executable_DeserializeA
     return fake_error(PJRT_Error_Code_INVALID_ARGUMENT, "not a serialized executable");
   }
   executable* e = NULL;
-  PJRT_Error* error = make(args->client, args->serialized_executable + sizeof mark,
-                           args->serialized_executable_size - sizeof mark, &e);
+  PJRT_Error* error =
+      make(args->client, args->serialized_executable + sizeof mark, args->serialized_executable_size - sizeof mark, &e);
   args->loaded_executable = (PJRT_LoadedExecutable*)(void*)e;
   return error;
 }
@@ -203,8 +203,8 @@ static bool given_up(const fake_program* program, const PJRT_ExecuteOptions* opt
   return program->alias[input] >= 0;
 }
 
-static PJRT_Error* check_inputs(const fake_program* program, const PJRT_ExecuteOptions* options, PJRT_Buffer* const* in, size_t n,
-                                fake_outcome* out_outcome) {
+static PJRT_Error* check_inputs(const fake_program* program, const PJRT_ExecuteOptions* options, PJRT_Buffer* const* in,
+                                size_t n, fake_outcome* out_outcome) {
   if (n != (size_t)program->main->num_args) {
     return fake_error(PJRT_Error_Code_INVALID_ARGUMENT, "expected %d arguments, got %zu", program->main->num_args, n);
   }
@@ -230,7 +230,8 @@ static PJRT_Error* check_inputs(const fake_program* program, const PJRT_ExecuteO
   return NULL;
 }
 
-static PJRT_Error* reserve_outputs(PJRT_Device* device, const fake_program* program, const PJRT_ExecuteOptions* options) {
+static PJRT_Error* reserve_outputs(PJRT_Device* device, const fake_program* program,
+                                   const PJRT_ExecuteOptions* options) {
   size_t size = 0;
   for (int k = 0; k < program->num_outputs; ++k) {
     size += fake_array_bytes(&program->outputs[k]);
@@ -318,7 +319,8 @@ PJRT_Error* fake_PJRT_TopologyDescription_Destroy(PJRT_TopologyDescription_Destr
   return NULL;
 }
 
-PJRT_Error* fake_PJRT_TopologyDescription_GetDeviceDescriptions(PJRT_TopologyDescription_GetDeviceDescriptions_Args* args) {
+PJRT_Error* fake_PJRT_TopologyDescription_GetDeviceDescriptions(
+    PJRT_TopologyDescription_GetDeviceDescriptions_Args* args) {
   FAKE_ENTER(PJRT_TopologyDescription_GetDeviceDescriptions);
   args->descriptions = args->topology->list;
   args->num_descriptions = 4;

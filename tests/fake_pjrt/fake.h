@@ -21,17 +21,19 @@ typedef struct fake_control {
   // The `nth` next execution is queued, and fails later: its outputs carry the error.
   void (*fail_later)(int nth, int code, const char* text);
 
-  void (*delay)(bool on);       // turning it off releases all
-  int (*release)(int n);        // the n oldest pending events (all if n < 0); returns how many
-  int (*delayed)(void);         // pending events
-  void (*await_waiter)(void);   // returns once a thread waits for a pending event
-  void (*hold_compiles)(bool on);    // compilations wait inside the plugin until this is off again
-  void (*await_compile)(void);       // returns once a compilation waits there
+  void (*delay)(bool on);          // turning it off releases all
+  int (*release)(int n);           // the n oldest pending events (all if n < 0); returns how many
+  int (*delayed)(void);            // pending events
+  void (*await_waiter)(void);      // returns once a thread waits for a pending event
+  void (*hold_compiles)(bool on);  // compilations wait inside the plugin until this is off again
+  void (*await_compile)(void);     // returns once a compilation waits there
 
   void (*memory_limit)(int64_t bytes);  // device memory, by device; 0: no limit, and none reported
   // What the next client shows: devices, platform name; NULL and 0: one device, "fake".
   void (*machine)(int devices, const char* platform);
-  void (*api)(size_t struct_size, int major, int minor);  // what the plugin claims to be; 0, 0, 0: the truth
+  // What the plugin claims to be: an API whose struct ends before the function `first_missing` ("" : at once; NULL: it is whole),
+  // and its version (0, 0: the truth).
+  void (*api)(const char* first_missing, int major, int minor);
 
   int64_t (*calls)(const char* function);  // since the last reset
   int64_t (*bytes_in_use)(void);

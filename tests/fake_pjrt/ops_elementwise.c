@@ -6,18 +6,30 @@
 
 #include "program.h"
 
-static bool is_float(const fake_array* x) { return fake_dtype_class(x->type.dtype) == 'f'; }
-static bool is_complex(const fake_array* x) { return fake_dtype_class(x->type.dtype) == 'c'; }
+static bool is_float(const fake_array* x) {
+  return fake_dtype_class(x->type.dtype) == 'f';
+}
+static bool is_complex(const fake_array* x) {
+  return fake_dtype_class(x->type.dtype) == 'c';
+}
 static int bits_of(const fake_array* x) {
   return x->type.dtype == TT_BOOL ? 1 : (int)(8 * fake_dtype_size(x->type.dtype));
 }
 
 // ---- one operand ----------------------------------------------------------------------------------------------------------
 
-static double rsqrt_of(double x) { return 1 / sqrt(x); }
-static double logistic_of(double x) { return 1 / (1 + exp(-x)); }
-static double negate_of(double x) { return -x; }
-static double sign_of(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
+static double rsqrt_of(double x) {
+  return 1 / sqrt(x);
+}
+static double logistic_of(double x) {
+  return 1 / (1 + exp(-x));
+}
+static double negate_of(double x) {
+  return -x;
+}
+static double sign_of(double x) {
+  return x > 0 ? 1 : x < 0 ? -1 : x;
+}
 
 typedef struct unary_row {
   const char* name;
@@ -62,7 +74,9 @@ static void eval_unary(fake_run* run, const fake_op* op, fake_array* const* in, 
       bool known = real == negate_of;
       y = (fake_num){0, known ? -x.re : (double)NAN, known ? -x.im : (double)NAN};
     } else {
-      y.i = real == negate_of ? (int64_t)(0 - (uint64_t)x.i) : real == fabs ? (x.i < 0 ? -x.i : x.i) : (x.i > 0) - (x.i < 0);
+      y.i = real == negate_of ? (int64_t)(0 - (uint64_t)x.i)
+            : real == fabs    ? (x.i < 0 ? -x.i : x.i)
+                              : (x.i > 0) - (x.i < 0);
     }
     fake_store(out[0], i, y);
   }
@@ -120,7 +134,24 @@ static void eval_convert(fake_run* run, const fake_op* op, fake_array* const* in
 
 // ---- two operands ---------------------------------------------------------------------------------------------------------
 
-typedef enum binary_kind { ADD, SUB, MUL, DIV, REM, MAXIMUM, MINIMUM, AND, OR, XOR, POWER, ATAN2, SHL, SHR, SHRL, PAIR } binary_kind;
+typedef enum binary_kind {
+  ADD,
+  SUB,
+  MUL,
+  DIV,
+  REM,
+  MAXIMUM,
+  MINIMUM,
+  AND,
+  OR,
+  XOR,
+  POWER,
+  ATAN2,
+  SHL,
+  SHR,
+  SHRL,
+  PAIR
+} binary_kind;
 static const char* const binaries[] = {
     [ADD] = "stablehlo.add",
     [SUB] = "stablehlo.subtract",
@@ -142,27 +173,42 @@ static const char* const binaries[] = {
 
 static double binary_real(binary_kind kind, double x, double y) {
   switch (kind) {
-    case ADD: return x + y;
-    case SUB: return x - y;
-    case MUL: return x * y;
-    case DIV: return x / y;
-    case REM: return fmod(x, y);
-    case MAXIMUM: return isnan(x) || isnan(y) ? (double)NAN : fmax(x, y);
-    case MINIMUM: return isnan(x) || isnan(y) ? (double)NAN : fmin(x, y);
-    case POWER: return pow(x, y);
-    case ATAN2: return atan2(x, y);
-    default: return (double)NAN;
+    case ADD:
+      return x + y;
+    case SUB:
+      return x - y;
+    case MUL:
+      return x * y;
+    case DIV:
+      return x / y;
+    case REM:
+      return fmod(x, y);
+    case MAXIMUM:
+      return isnan(x) || isnan(y) ? (double)NAN : fmax(x, y);
+    case MINIMUM:
+      return isnan(x) || isnan(y) ? (double)NAN : fmin(x, y);
+    case POWER:
+      return pow(x, y);
+    case ATAN2:
+      return atan2(x, y);
+    default:
+      return (double)NAN;
   }
 }
 
 static fake_num binary_complex(binary_kind kind, fake_num x, fake_num y) {
   double size = y.re * y.re + y.im * y.im;
   switch (kind) {
-    case ADD: return (fake_num){0, x.re + y.re, x.im + y.im};
-    case SUB: return (fake_num){0, x.re - y.re, x.im - y.im};
-    case MUL: return (fake_num){0, x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
-    case DIV: return (fake_num){0, (x.re * y.re + x.im * y.im) / size, (x.im * y.re - x.re * y.im) / size};
-    default: return (fake_num){0, (double)NAN, (double)NAN};
+    case ADD:
+      return (fake_num){0, x.re + y.re, x.im + y.im};
+    case SUB:
+      return (fake_num){0, x.re - y.re, x.im - y.im};
+    case MUL:
+      return (fake_num){0, x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+    case DIV:
+      return (fake_num){0, (x.re * y.re + x.im * y.im) / size, (x.im * y.re - x.re * y.im) / size};
+    default:
+      return (fake_num){0, (double)NAN, (double)NAN};
   }
 }
 
@@ -182,21 +228,36 @@ static int64_t binary_integer(binary_kind kind, int64_t x, int64_t y, bool is_si
   bool shifts = c < (uint64_t)bits;
   uint64_t low = bits == 64 ? a : a & ((UINT64_C(1) << bits) - 1);
   switch (kind) {
-    case ADD: return bits == 1 ? x | y : (int64_t)(a + c);
-    case SUB: return (int64_t)(a - c);
-    case MUL: return (int64_t)(a * c);
-    case DIV: return y == 0 ? -1 : wraps ? (int64_t)(0 - a) : is_signed ? x / y : (int64_t)(a / c);
-    case REM: return y == 0 ? x : wraps ? 0 : is_signed ? x % y : (int64_t)(a % c);
-    case MAXIMUM: return less ? y : x;
-    case MINIMUM: return less ? x : y;
-    case AND: return x & y;
-    case OR: return x | y;
-    case XOR: return x ^ y;
-    case POWER: return y < 0 ? x == 1 : (int64_t)power_of(a, y);
-    case SHL: return shifts ? (int64_t)(a << c) : 0;
-    case SHR: return shifts ? x >> c : x < 0 ? -1 : 0;
-    case SHRL: return shifts ? (int64_t)(low >> c) : 0;
-    default: return 0;
+    case ADD:
+      return bits == 1 ? x | y : (int64_t)(a + c);
+    case SUB:
+      return (int64_t)(a - c);
+    case MUL:
+      return (int64_t)(a * c);
+    case DIV:
+      return y == 0 ? -1 : wraps ? (int64_t)(0 - a) : is_signed ? x / y : (int64_t)(a / c);
+    case REM:
+      return y == 0 ? x : wraps ? 0 : is_signed ? x % y : (int64_t)(a % c);
+    case MAXIMUM:
+      return less ? y : x;
+    case MINIMUM:
+      return less ? x : y;
+    case AND:
+      return x & y;
+    case OR:
+      return x | y;
+    case XOR:
+      return x ^ y;
+    case POWER:
+      return y < 0 ? x == 1 : (int64_t)power_of(a, y);
+    case SHL:
+      return shifts ? (int64_t)(a << c) : 0;
+    case SHR:
+      return shifts ? x >> c : x < 0 ? -1 : 0;
+    case SHRL:
+      return shifts ? (int64_t)(low >> c) : 0;
+    default:
+      return 0;
   }
 }
 

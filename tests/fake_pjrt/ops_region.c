@@ -16,7 +16,8 @@ static fake_array* element(const fake_array* array, int64_t at) {
 }
 
 // out[at] = region(out[at], in[from]) for n arrays together.
-static void combine(fake_run* run, const fake_block* block, int n, fake_array** out, int64_t at, fake_array* const* in, int64_t from) {
+static void combine(fake_run* run, const fake_block* block, int n, fake_array** out, int64_t at, fake_array* const* in,
+                    int64_t from) {
   fake_array* args[2 * MOST_REDUCED] = {NULL};
   fake_array* results[MOST_REDUCED] = {NULL};
   for (int k = 0; k < n; ++k) {
@@ -113,8 +114,8 @@ static void eval_call(fake_run* run, const fake_op* op, fake_array* const* in, f
 
 static void eval_dot(fake_run* run, const fake_op* op, fake_array* const* in, fake_array** out) {
   (void)run;
-  static const char* const names[4] = {"lhs_batching_dimensions", "rhs_batching_dimensions", "lhs_contracting_dimensions",
-                                       "rhs_contracting_dimensions"};
+  static const char* const names[4] = {"lhs_batching_dimensions", "rhs_batching_dimensions",
+                                       "lhs_contracting_dimensions", "rhs_contracting_dimensions"};
   int64_t lists[4][TT_MAX_RANK];
   int counts[4];
   for (int k = 0; k < 4; ++k) {
@@ -173,7 +174,8 @@ static void eval_dot(fake_run* run, const fake_op* op, fake_array* const* in, fa
 // ---- gather and scatter ---------------------------------------------------------------------------------------------------
 
 typedef struct address_map {
-  int64_t window[TT_MAX_RANK], removed[TT_MAX_RANK], batch[TT_MAX_RANK], index_batch[TT_MAX_RANK], start_map[TT_MAX_RANK];
+  int64_t window[TT_MAX_RANK], removed[TT_MAX_RANK], batch[TT_MAX_RANK], index_batch[TT_MAX_RANK],
+      start_map[TT_MAX_RANK];
   int num_window, num_removed, num_batch, num_start;
   int64_t vector_dim;
 } address_map;
@@ -183,15 +185,17 @@ static address_map read_map(const fake_op* op, bool scatter) {
   m.num_window = fake_attr_ints(op, scatter ? "update_window_dims" : "offset_dims", m.window, TT_MAX_RANK);
   m.num_removed = fake_attr_ints(op, scatter ? "inserted_window_dims" : "collapsed_slice_dims", m.removed, TT_MAX_RANK);
   m.num_batch = fake_attr_ints(op, scatter ? "input_batching_dims" : "operand_batching_dims", m.batch, TT_MAX_RANK);
-  (void)fake_attr_ints(op, scatter ? "scatter_indices_batching_dims" : "start_indices_batching_dims", m.index_batch, TT_MAX_RANK);
-  m.num_start = fake_attr_ints(op, scatter ? "scatter_dims_to_operand_dims" : "start_index_map", m.start_map, TT_MAX_RANK);
+  (void)fake_attr_ints(op, scatter ? "scatter_indices_batching_dims" : "start_indices_batching_dims", m.index_batch,
+                       TT_MAX_RANK);
+  m.num_start =
+      fake_attr_ints(op, scatter ? "scatter_dims_to_operand_dims" : "start_index_map", m.start_map, TT_MAX_RANK);
   m.vector_dim = fake_attr_int(op, "index_vector_dim", 0);
   return m;
 }
 
 // The operand position that `position` of the result (or updates) addresses, before clamping: start[] and window[] apart.
-static void address(const address_map* m, const fake_array* operand, const fake_array* indices, int rank, const int64_t* position,
-                    int64_t* start, int64_t* inside) {
+static void address(const address_map* m, const fake_array* operand, const fake_array* indices, int rank,
+                    const int64_t* position, int64_t* start, int64_t* inside) {
   int64_t at[TT_MAX_RANK] = {0};
   int64_t strides[TT_MAX_RANK];
   int d_index = 0;

@@ -9,7 +9,9 @@
 
 // ---- constants ------------------------------------------------------------------------------------------------------------
 
-static int hex_digit(char c) { return c <= '9' ? c - '0' : toupper((unsigned char)c) - 'A' + 10; }
+static int hex_digit(char c) {
+  return c <= '9' ? c - '0' : toupper((unsigned char)c) - 'A' + 10;
+}
 
 static void load_hex(const char* at, fake_array* out) {
   size_t size = fake_array_bytes(&out->type);
@@ -98,7 +100,8 @@ static void eval_random(fake_run* run, const fake_op* op, fake_array* const* in,
   size_t size = fake_array_bytes(&out[1]->type);
   for (size_t i = 0; i < size; ++i) {
     // Not Philox, but likewise a function of key and counter.
-    uint64_t x = state[0] + (state[1] + i / 16) * UINT64_C(0x9E3779B97F4A7C15) + (i % 16) * UINT64_C(0xD1342543DE82EF95);
+    uint64_t x =
+        state[0] + (state[1] + i / 16) * UINT64_C(0x9E3779B97F4A7C15) + (i % 16) * UINT64_C(0xD1342543DE82EF95);
     x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
     x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
     out[1]->bytes[i] = (unsigned char)(x >> 56);
@@ -170,7 +173,9 @@ static void eval_slice(fake_run* run, const fake_op* op, fake_array* const* in, 
   copy_affine(out[0], in[0], first, step);
 }
 
-static int64_t clamp(int64_t value, int64_t low, int64_t high) { return value < low ? low : value > high ? high : value; }
+static int64_t clamp(int64_t value, int64_t low, int64_t high) {
+  return value < low ? low : value > high ? high : value;
+}
 
 static void eval_dynamic_slice(fake_run* run, const fake_op* op, fake_array* const* in, fake_array** out) {
   (void)run;

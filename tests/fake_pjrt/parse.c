@@ -32,7 +32,9 @@ __attribute__((format(printf, 2, 3))) static void fail(parser* p, const char* fm
   p->at = "";  // every loop ends at the end of the text
 }
 
-static void skip(parser* p) { p->at += strspn(p->at, " \n\t"); }
+static void skip(parser* p) {
+  p->at += strspn(p->at, " \n\t");
+}
 
 static bool take(parser* p, const char* text) {
   skip(p);
@@ -132,10 +134,10 @@ static int parse_use(parser* p) {
   return 0;
 }
 
-static int* copy_ints(const int* values, int n) {
-  int* copy = fake_alloc((size_t)n, sizeof *copy);
-  memcpy(copy, values, (size_t)n * sizeof *copy);
-  return copy;
+static void* copy(const void* items, int n, size_t size) {
+  void* made = fake_alloc((size_t)n, size);
+  memcpy(made, items, (size_t)n * size);
+  return made;
 }
 
 static int parse_uses(parser* p, int* out) {
@@ -176,7 +178,7 @@ static void parse_region(parser* p, fake_op* op) {
     }
     (void)take(p, ",");
   }
-  block->args = copy_ints(args, block->num_args);
+  block->args = copy(args, block->num_args, sizeof(int));
   expect(p, ":");
   parse_block(p, block);
   expect(p, "}");
@@ -222,7 +224,7 @@ static void parse_op(parser* p, const char* name, int count, fake_op* op) {
   }
   int operands[MOST_VALUES];
   op->num_operands = parse_uses(p, operands);
-  op->operands = copy_ints(operands, op->num_operands);
+  op->operands = copy(operands, op->num_operands, sizeof(int));
   parse_attrs(p, op);
   if (take(p, "(")) {
     do {
@@ -240,8 +242,7 @@ static void parse_op(parser* p, const char* name, int count, fake_op* op) {
   if (op->num_results != count) {
     fail(p, "%%%s: expected %d results, got %d", name, count, op->num_results);
   }
-  op->types = fake_alloc((size_t)op->num_results, sizeof *op->types);
-  memcpy(op->types, types, (size_t)op->num_results * sizeof *op->types);
+  op->types = copy(types, op->num_results, sizeof *types);
   op->first_result = p->program->num_slots;
   for (int i = 0; i < op->num_results; ++i) {
     char full[2 * NAME_SIZE];
@@ -280,7 +281,7 @@ static void parse_block(parser* p, fake_block* block) {
   int results[MOST_VALUES];
   static _Thread_local tt_type types[MOST_VALUES];
   block->num_results = parse_uses(p, results);
-  block->results = copy_ints(results, block->num_results);
+  block->results = copy(results, block->num_results, sizeof(int));
   expect(p, ":");
   (void)parse_types(p, types);
   expect(p, "->");
@@ -321,12 +322,6 @@ static void parse_params(parser* p, signature* s) {
   }
 }
 
-static tt_type* copy_types(const tt_type* types, int n) {
-  tt_type* copy = fake_alloc((size_t)n, sizeof *copy);
-  memcpy(copy, types, (size_t)n * sizeof *copy);
-  return copy;
-}
-
 static void parse_function(parser* p) {
   static _Thread_local signature params;
   static _Thread_local tt_type types[MOST_VALUES];
@@ -345,14 +340,14 @@ static void parse_function(parser* p) {
   parse_symbol(p, function->name);
   parse_params(p, &params);
   function->body.num_args = params.count;
-  function->body.args = copy_ints(params.slots, params.count);
+  function->body.args = copy(params.slots, params.count, sizeof(int));
   expect(p, "->");
   int outputs = parse_types(p, types);
   if (is_main && program->params == NULL) {
     program->num_outputs = outputs;
-    program->outputs = copy_types(types, outputs);
-    program->params = copy_types(params.types, params.count);
-    program->alias = copy_ints(params.alias, params.count);
+    program->outputs = copy(types, outputs, sizeof(tt_type));
+    program->params = copy(params.types, params.count, sizeof(tt_type));
+    program->alias = copy(params.alias, params.count, sizeof(int));
   }
   expect(p, "{");
   parse_block(p, &function->body);

@@ -12,27 +12,28 @@
 #include "program.h"
 
 // The functions this plugin has, in no particular order.
-#define FAKE_FUNCTIONS(F)                                                                                         \
-  F(PJRT_Plugin_Initialize)                                                                                       \
-  F(PJRT_Event_Destroy) F(PJRT_Event_IsReady) F(PJRT_Event_Await) F(PJRT_Event_OnReady)                           \
-  F(PJRT_Client_Create) F(PJRT_Client_Destroy) F(PJRT_Client_PlatformName) F(PJRT_Client_PlatformVersion)         \
-  F(PJRT_Client_AddressableDevices) F(PJRT_Client_Compile) F(PJRT_Client_BufferFromHostBuffer)                    \
-  F(PJRT_DeviceDescription_Id) F(PJRT_DeviceDescription_Kind)                                                     \
-  F(PJRT_Device_GetDescription) F(PJRT_Device_MemoryStats)                                                        \
-  F(PJRT_Executable_Destroy) F(PJRT_Executable_NumOutputs) F(PJRT_Executable_Serialize)                           \
-  F(PJRT_Executable_DeserializeAndLoad) F(PJRT_Executable_OutputElementTypes) F(PJRT_Executable_OutputDimensions) \
-  F(PJRT_Executable_GetCompiledMemoryStats) F(PJRT_Executable_GetCostAnalysis)                                    \
-  F(PJRT_LoadedExecutable_Destroy) F(PJRT_LoadedExecutable_GetExecutable) F(PJRT_LoadedExecutable_Execute)        \
-  F(PJRT_Buffer_Destroy) F(PJRT_Buffer_IsDeleted) F(PJRT_Buffer_ReadyEvent) F(PJRT_Buffer_ToHostBuffer)           \
-  F(PJRT_Buffer_CopyToDevice)                                                                                     \
-  F(PJRT_TopologyDescription_Create) F(PJRT_TopologyDescription_Destroy)                                          \
-  F(PJRT_TopologyDescription_GetDeviceDescriptions) F(PJRT_Compile)
+#define FAKE_FUNCTIONS(F)                                                                                            \
+  F(PJRT_Plugin_Initialize)                                                                                          \
+  F(PJRT_Event_Destroy)                                                                                              \
+  F(PJRT_Event_IsReady) F(PJRT_Event_Await) F(PJRT_Event_OnReady) F(PJRT_Client_Create) F(PJRT_Client_Destroy)       \
+      F(PJRT_Client_PlatformName) F(PJRT_Client_PlatformVersion) F(PJRT_Client_AddressableDevices)                   \
+          F(PJRT_Client_Compile) F(PJRT_Client_BufferFromHostBuffer) F(PJRT_DeviceDescription_Id)                    \
+              F(PJRT_DeviceDescription_Kind) F(PJRT_Device_GetDescription) F(PJRT_Device_MemoryStats)                \
+                  F(PJRT_Executable_Destroy) F(PJRT_Executable_NumOutputs) F(PJRT_Executable_Serialize)              \
+                      F(PJRT_Executable_DeserializeAndLoad) F(PJRT_Executable_OutputElementTypes)                    \
+                          F(PJRT_Executable_OutputDimensions) F(PJRT_Executable_GetCompiledMemoryStats)              \
+                              F(PJRT_Executable_GetCostAnalysis) F(PJRT_LoadedExecutable_Destroy)                    \
+                                  F(PJRT_LoadedExecutable_GetExecutable) F(PJRT_LoadedExecutable_Execute)            \
+                                      F(PJRT_Buffer_Destroy) F(PJRT_Buffer_IsDeleted) F(PJRT_Buffer_ReadyEvent)      \
+                                          F(PJRT_Buffer_ToHostBuffer) F(PJRT_Buffer_CopyToDevice)                    \
+                                              F(PJRT_TopologyDescription_Create) F(PJRT_TopologyDescription_Destroy) \
+                                                  F(PJRT_TopologyDescription_GetDeviceDescriptions) F(PJRT_Compile)
 
 typedef enum fake_entry {
 #define ENUM(fn) FAKE_##fn,
   FAKE_FUNCTIONS(ENUM)
 #undef ENUM
-  FAKE_FUNCTION_COUNT
+      FAKE_FUNCTION_COUNT
 } fake_entry;
 
 #define DECLARE(fn) PJRT_Error* fake_##fn(fn##_Args* args);
@@ -47,12 +48,12 @@ PJRT_Error* fake_error(int code, const char* fmt, ...) __attribute__((format(pri
 
 // First in each function: counts the call; an error if this one is to fail.
 PJRT_Error* fake_enter(fake_entry function);
-#define FAKE_ENTER(fn)                            \
-  do {                                            \
-    PJRT_Error* refused = fake_enter(FAKE_##fn);  \
-    if (refused != NULL) {                        \
-      return refused;                             \
-    }                                             \
+#define FAKE_ENTER(fn)                           \
+  do {                                           \
+    PJRT_Error* refused = fake_enter(FAKE_##fn); \
+    if (refused != NULL) {                       \
+      return refused;                            \
+    }                                            \
   } while (0)
 
 // ---- objects --------------------------------------------------------------------------------------------------------------
@@ -80,7 +81,7 @@ typedef struct fake_outcome {
 fake_outcome fake_outcome_copy(fake_outcome outcome);
 
 // Shared by everybody who waits for the same thing: PJRT_Event is a counted reference to it.
-PJRT_Event* fake_event_new(fake_outcome outcome, bool may_be_delayed);            // takes `outcome`
+PJRT_Event* fake_event_new(fake_outcome outcome, bool may_be_delayed);              // takes `outcome`
 PJRT_Event* fake_event_for_copy(fake_outcome outcome, fake_array* from, void* to);  // copies when it fires
 PJRT_Event* fake_event_share(PJRT_Event* event);
 void fake_event_release(PJRT_Event* event);
@@ -98,7 +99,8 @@ struct PJRT_Buffer {
   PJRT_Event* ready;
 };
 // A buffer of `device` (its memory was reserved before) for the array (taken) or failure (copied).
-PJRT_Buffer* fake_buffer_new(PJRT_Device* device, const tt_type* type, fake_array* array, fake_outcome outcome, bool delayed);
+PJRT_Buffer* fake_buffer_new(PJRT_Device* device, const tt_type* type, fake_array* array, fake_outcome outcome,
+                             bool delayed);
 void fake_buffer_delete(PJRT_Buffer* buffer);
 // Takes memory of the device; RESOURCE_EXHAUSTED when there is not enough.
 PJRT_Error* fake_reserve(PJRT_Device* device, size_t bytes);

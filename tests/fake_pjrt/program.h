@@ -27,8 +27,8 @@ size_t fake_array_bytes(const tt_type* type);
 
 size_t fake_dtype_size(tt_dtype dtype);
 char fake_dtype_class(tt_dtype dtype);
-bool fake_dtype_known(tt_dtype dtype);        // can be computed with
-tt_dtype fake_dtype_parse(const char** at);   // "f32" before a '>'; INVALID if it is none or not known
+bool fake_dtype_known(tt_dtype dtype);       // can be computed with
+tt_dtype fake_dtype_parse(const char** at);  // "f32" before a '>'; INVALID if it is none or not known
 
 // A number of any dtype: integers and bools in `i` (sign- or zero-extended), floats in `re`, complex numbers in both.
 typedef struct fake_num {
@@ -66,8 +66,8 @@ typedef struct fake_function {
 
 struct fake_op {
   const fake_rule* rule;
-  char* attrs;       // the text between <{ and }>
-  char callee[64];   // of calls and composites
+  char* attrs;      // the text between <{ and }>
+  char callee[64];  // of calls and composites
   int num_operands, num_results, first_result, num_blocks;
   int* operands;  // slots
   tt_type* types;
@@ -79,7 +79,7 @@ typedef struct fake_program {
   fake_function* functions;
   fake_block* main;  // one of them
   tt_type* params;   // of main
-  int* alias;  // by parameter: the output that may take its memory, or -1
+  int* alias;        // by parameter: the output that may take its memory, or -1
   tt_type* outputs;
   char* text;
 } fake_program;

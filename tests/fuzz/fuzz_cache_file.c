@@ -116,7 +116,8 @@ static input sound_file(size_t n) {
 }
 
 // Numbers that tend to break size computations.
-static const uint64_t nasty[] = {0, 1, 0x7f, 0xff, 0x7fffffff, 0xffffffff, INT64_MAX, UINT64_MAX, UINT64_MAX - 55, UINT64_MAX - 56};
+static const uint64_t nasty[] = {
+    0, 1, 0x7f, 0xff, 0x7fffffff, 0xffffffff, INT64_MAX, UINT64_MAX, UINT64_MAX - 55, UINT64_MAX - 56};
 
 static void mutate(input* in) {
   size_t at = in->size > 0 ? next() % in->size : 0;

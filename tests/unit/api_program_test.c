@@ -54,7 +54,8 @@ TEST(api, wrong_arguments_are_named) {
   tt_array none = {tt_type_make(TT_F32, 1, &three), NULL};
   tt_array unknown = {.bytes = in};
   EXPECT_STATUS(tt_program_run(program, 1, &wide, 1, &result), TT_INVALID_ARGUMENT, "another type");
-  EXPECT_STATUS(tt_program_run(program, 1, &good, 1, &wrong), TT_INVALID_ARGUMENT, "expected output 0 to be f32[4], got f32[3]");
+  EXPECT_STATUS(tt_program_run(program, 1, &good, 1, &wrong), TT_INVALID_ARGUMENT,
+                "expected output 0 to be f32[4], got f32[3]");
   EXPECT_STATUS(tt_program_run(program, 1, &none, 1, &result), TT_INVALID_ARGUMENT, "got NULL");
   EXPECT_STATUS(tt_program_run(program, 1, &unknown, 1, &result), TT_INVALID_ARGUMENT, "of a known element type");
   EXPECT_STATUS(tt_program_run(program, 1, &good, 2, (tt_array[]){result, result}), TT_INVALID_ARGUMENT, "output");
@@ -100,7 +101,8 @@ TEST(api, a_machine_that_is_not_here_is_analysed) {
   EXPECT_EQ_INT(report.argument_bytes, 12);
   EXPECT_EQ_INT(report.output_bytes, 12);
   EXPECT_EQ_INT(figures, 1);
-  EXPECT_STATUS(tt_program_analyze(TT_FAKE_PLUGIN, "nowhere", text, &report, NULL, NULL), TT_INVALID_ARGUMENT, "nowhere");
+  EXPECT_STATUS(tt_program_analyze(TT_FAKE_PLUGIN, "nowhere", text, &report, NULL, NULL), TT_INVALID_ARGUMENT,
+                "nowhere");
   EXPECT_STATUS(tt_program_analyze("/nowhere.so", "fake:2x2", text, &report, NULL, NULL), TT_NOT_FOUND, "/nowhere.so");
   free(text);
   end();

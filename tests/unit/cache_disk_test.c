@@ -50,7 +50,9 @@ static bool sound_at(const char* folder, tt_digest k, const char* want, size_t w
   }
   return found;
 }
-static bool sound(const char* folder) { return sound_at(folder, key, payload, sizeof payload); }
+static bool sound(const char* folder) {
+  return sound_at(folder, key, payload, sizeof payload);
+}
 
 static int files_in(const char* folder) {
   int n = 0;

@@ -109,7 +109,8 @@ TEST(cache, forgetting_leaves_programs_in_use) {
 
 TEST(cache, the_least_recently_used_program_leaves_first) {
   if (!is_child()) {
-    free(run_child("cache.the_least_recently_used_program_leaves_first", (const char* const[]){"TORCH_TPU_CACHE_PROGRAMS=2", NULL}));
+    free(run_child("cache.the_least_recently_used_program_leaves_first",
+                   (const char* const[]){"TORCH_TPU_CACHE_PROGRAMS=2", NULL}));
     return;
   }
   setting s = open_fake();

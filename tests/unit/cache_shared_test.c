@@ -163,7 +163,7 @@ static int count_of(const char* where, const char* part) {
 // A folder that is there and takes no file (/proc/self is one even for root), and one that cannot be made.
 TEST(cache, a_folder_that_cannot_be_written_gives_one_warning) {
   static const char* const cases[][2] = {
-      {"TORCH_TPU_CACHE_DIR=/proc/self",       "the tpu program cache is not written: cannot write /proc/self/"     },
+      {"TORCH_TPU_CACHE_DIR=/proc/self",       "the tpu program cache is not written: cannot write /proc/self/"    },
       {"TORCH_TPU_CACHE_DIR=/dev/null/folder", "the tpu program cache is not written: cannot make /dev/null/folder"},
   };
   static const char name[] = "cache.a_folder_that_cannot_be_written_gives_one_warning";

@@ -8,8 +8,8 @@
 
 #define L(...) ((const int64_t[]){__VA_ARGS__})
 
-static tt_view_plan plan_of(int base_rank, const int64_t* base_dims, int rank, const int64_t* sizes, const int64_t* strides,
-                            int64_t offset) {
+static tt_view_plan plan_of(int base_rank, const int64_t* base_dims, int rank, const int64_t* sizes,
+                            const int64_t* strides, int64_t offset) {
   tt_type base = tt_type_make(TT_F32, base_rank, base_dims);
   tt_view_plan plan;
   tt_view_analyse(&base, TT_F32, rank, sizes, strides, offset, &plan);
@@ -29,7 +29,9 @@ TEST(view, a_slice_is_a_box) {
   EXPECT_EQ_INT(plan_of(1, L(80), 2, L(6, 5), L(8, 1), 26).kind, TT_VIEW_BOX);     // the first, of a flat base
 }
 
-TEST(view, a_run_across_rows_is_a_run) { EXPECT_EQ_INT(plan_of(2, L(10, 8), 1, L(20), L(1), 5).kind, TT_VIEW_RUN); }
+TEST(view, a_run_across_rows_is_a_run) {
+  EXPECT_EQ_INT(plan_of(2, L(10, 8), 1, L(20), L(1), 5).kind, TT_VIEW_RUN);
+}
 
 TEST(view, strides_that_fit_no_box_are_gathered) {
   EXPECT_EQ_INT(plan_of(1, L(10), 2, L(4, 3), L(1, 1), 0).kind, TT_VIEW_GATHER);
@@ -37,7 +39,9 @@ TEST(view, strides_that_fit_no_box_are_gathered) {
   EXPECT_EQ_INT(plan_of(1, L(20), 2, L(3, 2), L(3, 2), 4).kind, TT_VIEW_GATHER);  // at 3 it would be a box
 }
 
-TEST(view, nothing_is_empty) { EXPECT_EQ_INT(plan_of(1, L(10), 2, L(0, 3), L(3, 1), 0).kind, TT_VIEW_EMPTY); }
+TEST(view, nothing_is_empty) {
+  EXPECT_EQ_INT(plan_of(1, L(10), 2, L(0, 3), L(3, 1), 0).kind, TT_VIEW_EMPTY);
+}
 
 TEST(view, a_view_that_fits_at_one_place_needs_no_offset) {
   EXPECT_TRUE(!plan_of(2, L(3, 4), 2, L(3, 4), L(4, 1), 0).needs_offset);
@@ -317,8 +321,20 @@ TEST(view, a_gathered_view_is_written) {
 
 TEST(view, another_dtype_sees_the_same_bytes) {
   static const tt_dtype pairs[][2] = {
-      {TT_F32, TT_I32}, {TT_I64, TT_I32}, {TT_I32, TT_I64}, {TT_U8, TT_I32},  {TT_F64, TT_F32},  {TT_F32, TT_U8},   {TT_C64, TT_F32},
-      {TT_F32, TT_C64}, {TT_I16, TT_U8},  {TT_BOOL, TT_U8}, {TT_F16, TT_I16}, {TT_BF16, TT_U16}, {TT_C128, TT_F64}, {TT_C64, TT_C64},
+      {TT_F32,  TT_I32},
+      {TT_I64,  TT_I32},
+      {TT_I32,  TT_I64},
+      {TT_U8,   TT_I32},
+      {TT_F64,  TT_F32},
+      {TT_F32,  TT_U8 },
+      {TT_C64,  TT_F32},
+      {TT_F32,  TT_C64},
+      {TT_I16,  TT_U8 },
+      {TT_BOOL, TT_U8 },
+      {TT_F16,  TT_I16},
+      {TT_BF16, TT_U16},
+      {TT_C128, TT_F64},
+      {TT_C64,  TT_C64},
   };
   runner r = open_runner();
   for (size_t p = 0; p < sizeof pairs / sizeof *pairs; ++p) {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Programs, buffers and events on a plugin that delays and fails.
-#include <pjrt_c_api.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stddef.h>
 
 #include "pjrt/pjrt.h"
 #include "run_support.h"
@@ -47,7 +45,9 @@ static tt_exec* compile_sum(tt_client* client, bool alias) {
 }
 
 static setting open_fake(int devices, bool alias) {
-  setting s = {NULL, NULL, NULL, {NULL, NULL}};
+  setting s = {
+      NULL, NULL, NULL, {NULL, NULL}
+  };
   begin();
   fake()->machine(devices, NULL);
   EXPECT_OK(tt_plugin_load(TT_FAKE_PLUGIN, &s.plugin));
@@ -110,7 +110,8 @@ TEST(pjrt, a_program_survives_as_bytes) {
 TEST(pjrt, a_program_that_does_not_compile_says_why) {
   setting s = open_fake(1, false);
   tt_exec* exec = NULL;
-  static const char text[] = "module @m {\n  func.func public @main() -> (tensor<f32>) {\n    %0 = \"stablehlo.nonsense\"() : ";
+  static const char text[] =
+      "module @m {\n  func.func public @main() -> (tensor<f32>) {\n    %0 = \"stablehlo.nonsense\"() : ";
   EXPECT_STATUS(tt_exec_compile(s.client, text, strlen(text), NULL, &exec), TT_INVALID_ARGUMENT,
                 "PJRT_Client_Compile: cannot compile: unknown operation stablehlo.nonsense");
   EXPECT_TRUE(exec == NULL);
@@ -140,7 +141,7 @@ TEST(pjrt, a_program_that_fails_half_way_leaves_nothing) {
 TEST(pjrt, an_old_plugin_without_memory_figures_still_runs) {
   setting s = open_fake(1, false);
   tt_memory_stats stats;
-  fake()->api(offsetof(PJRT_Api, PJRT_Executable_GetCompiledMemoryStats), 0, 60);
+  fake()->api("PJRT_Executable_GetCompiledMemoryStats", 0, 60);
   tt_exec* exec = compile_sum(s.client, true);
   EXPECT_STATUS(tt_exec_memory_stats(exec, &stats), TT_UNIMPLEMENTED, "got one of API 0.60");
   tt_buffer* out = run(&s, exec);
@@ -203,12 +204,14 @@ TEST(pjrt, a_failure_after_the_launch_is_reported_by_what_depends_on_it) {
 
 TEST(pjrt, a_program_for_a_machine_that_is_not_there_is_not_run) {
   static const char text[] =
-      "module @m {\n  func.func public @main(%arg0: tensor<f32>) -> (tensor<f32>) {\n    \"func.return\"(%arg0) : (tensor<f32>) -> ()\n"
+      "module @m {\n  func.func public @main(%arg0: tensor<f32>) -> (tensor<f32>) {\n    \"func.return\"(%arg0) : "
+      "(tensor<f32>) -> ()\n"
       "  }\n}\n";
   setting s = open_fake(1, false);
   tt_topology* topology = NULL;
   tt_exec* exec = NULL;
-  EXPECT_STATUS(tt_topology_create(s.plugin, "fake:9x9", &topology), TT_INVALID_ARGUMENT, "describing topology fake:9x9");
+  EXPECT_STATUS(tt_topology_create(s.plugin, "fake:9x9", &topology), TT_INVALID_ARGUMENT,
+                "describing topology fake:9x9");
   REQUIRE_OK(tt_topology_create(s.plugin, "fake:2x2", &topology));
   EXPECT_EQ_INT(tt_topology_device_count(topology), 4);
   REQUIRE_OK(tt_topology_compile(topology, text, strlen(text), NULL, &exec));
@@ -277,7 +280,9 @@ TEST(pjrt, reading_waits_until_the_result_is_there) {
   close_fake(&s);
 }
 
-static void note_kept(void* ctx) { atomic_fetch_add((atomic_int*)ctx, 1); }
+static void note_kept(void* ctx) {
+  atomic_fetch_add((atomic_int*)ctx, 1);
+}
 
 TEST(pjrt, host_bytes_are_given_back_once) {
   static const float values[3] = {1, 2, 3};
@@ -299,7 +304,8 @@ TEST(pjrt, host_bytes_are_given_back_once) {
   EXPECT_EQ_INT(atomic_load(&kept), 3);
   tt_buffer_release(b);
   fake()->fail("PJRT_Client_BufferFromHostBuffer", 1, TT_RESOURCE_EXHAUSTED, "full");
-  EXPECT_STATUS(tt_buffer_from_host(s.client, NULL, &type, values, note_kept, &kept, &b), TT_RESOURCE_EXHAUSTED, "full");
+  EXPECT_STATUS(tt_buffer_from_host(s.client, NULL, &type, values, note_kept, &kept, &b), TT_RESOURCE_EXHAUSTED,
+                "full");
   EXPECT_EQ_INT(atomic_load(&kept), 3);  // after an error they are the caller's
   close_fake(&s);
 }
@@ -309,7 +315,8 @@ TEST(pjrt, host_bytes_are_given_back_once) {
 TEST(pjrt, a_read_of_the_wrong_size_is_refused) {
   setting s = open_fake(1, false);
   float got[2];
-  EXPECT_STATUS(tt_buffer_to_host(s.in[0], got, sizeof got), TT_INVALID_ARGUMENT, "expected room for the 12 bytes of f32[3], got 8");
+  EXPECT_STATUS(tt_buffer_to_host(s.in[0], got, sizeof got), TT_INVALID_ARGUMENT,
+                "expected room for the 12 bytes of f32[3], got 8");
   close_fake(&s);
 }
 

@@ -177,7 +177,8 @@ TEST(capture, a_tensor_from_outside_is_refused_inside) {
   make_f32(&x, 3, one_two_three);
   tt_capture* capture = begin_capture(&c, args, &x);
   enter(capture, 0, &a);
-  EXPECT_STATUS(inner("mul.Tensor(", &a.t, &x, false, &z), TT_UNIMPLEMENTED, "captured code uses a tensor from outside");
+  EXPECT_STATUS(inner("mul.Tensor(", &a.t, &x, false, &z), TT_UNIMPLEMENTED,
+                "captured code uses a tensor from outside");
   EXPECT_OK(inner("mul.Tensor(", &a.t, &a.t, false, &z));  // the capture goes on
   tt_capture_abandon(capture);
   drop(&z);
@@ -206,7 +207,8 @@ TEST(capture, a_tensor_that_outlives_its_capture_is_refused) {
   inside b;
   capture = begin_capture(&c, args, &x);
   enter(capture, 0, &b);
-  EXPECT_STATUS(inner("mul.Tensor(", &b.t, &a.t, false, &z), TT_UNIMPLEMENTED, "captured code uses a tensor from outside");
+  EXPECT_STATUS(inner("mul.Tensor(", &b.t, &a.t, false, &z), TT_UNIMPLEMENTED,
+                "captured code uses a tensor from outside");
   tt_capture_abandon(capture);
   EXPECT_F32(&y, 3, 1, 2, 3);
   drop(&a.t);

@@ -98,7 +98,8 @@ TEST(run, out_of_memory_is_an_error_and_the_process_goes_on) {
   EXPECT_OK(fill(&x, 1));
   EXPECT_OK(add(&x, &x, 1, &z[0]));
   EXPECT_OK(add(&x, &x, 1, &z[1]));
-  EXPECT_STATUS(add(&x, &x, 1, &z[2]), TT_RESOURCE_EXHAUSTED, "running add.Tensor: PJRT_LoadedExecutable_Execute: out of memory");
+  EXPECT_STATUS(add(&x, &x, 1, &z[2]), TT_RESOURCE_EXHAUSTED,
+                "running add.Tensor: PJRT_LoadedExecutable_Execute: out of memory");
   drop(&z[1]);
   EXPECT_OK(add(&x, &x, 1, &z[3]));
   float* got = malloc(sizeof(float) << 12);
@@ -117,8 +118,9 @@ TEST(run, a_large_request_that_cannot_fit_is_refused_with_sizes) {
   int64_t n = 4 << 20;
   fake()->memory_limit(10 << 20);
   make(&x, TT_F32, 1, &n, NULL);
-  EXPECT_STATUS(fill(&x, 1), TT_RESOURCE_EXHAUSTED,
-                "tpu out of memory in fill_.Scalar: tried to allocate 16.00 MiB; tpu:0 has 10.00 MiB in total, 0.00 MiB in use");
+  EXPECT_STATUS(
+      fill(&x, 1), TT_RESOURCE_EXHAUSTED,
+      "tpu out of memory in fill_.Scalar: tried to allocate 16.00 MiB; tpu:0 has 10.00 MiB in total, 0.00 MiB in use");
   EXPECT_EQ_INT(fake()->calls("PJRT_LoadedExecutable_Execute"), 0);
   char* bytes = calloc((size_t)n, 4);
   EXPECT_STATUS(tt_copy_from_host(&x.t, bytes), TT_RESOURCE_EXHAUSTED, "tpu out of memory in copy to tpu");
@@ -177,7 +179,9 @@ TEST(run, flags_that_a_plugin_does_not_know_are_left_out) {
 
 // ---- debug mode -----------------------------------------------------------------------------------------------------------
 
-static void where_now(char* buffer, int size) { (void)snprintf(buffer, (size_t)size, "train.py:12"); }
+static void where_now(char* buffer, int size) {
+  (void)snprintf(buffer, (size_t)size, "train.py:12");
+}
 
 TEST(run, debug_mode_names_op_and_line_at_the_call) {
   begin();

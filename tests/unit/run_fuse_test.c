@@ -180,7 +180,8 @@ TEST(fuse, an_index_out_of_range_is_told_at_the_read) {
   make(&bad, TT_I64, 1, (const int64_t[]){2}, (const int64_t[]){1, 5});
   EXPECT_OK(tt_mode_set(TT_MODE_FUSED));
   EXPECT_OK(take(&values, &bad, &z));
-  EXPECT_STATUS(tt_copy_to_host(&z.t, got), TT_OUT_OF_RANGE, "index 5 is out of bounds for dimension with size 3 in test_take");
+  EXPECT_STATUS(tt_copy_to_host(&z.t, got), TT_OUT_OF_RANGE,
+                "index 5 is out of bounds for dimension with size 3 in test_take");
   EXPECT_OK(tt_copy_to_host(&z.t, got));
   drop(&z);
   drop(&bad);

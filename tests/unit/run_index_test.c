@@ -4,9 +4,13 @@
 #include "run_support.h"
 
 static const char* line = "";
-static void where_now(char* buffer, int size) { (void)snprintf(buffer, (size_t)size, "%s", line); }
+static void where_now(char* buffer, int size) {
+  (void)snprintf(buffer, (size_t)size, "%s", line);
+}
 
-static void make_indexes(tensor* out, int n, const int64_t* values) { make(out, TT_I64, 1, (const int64_t[]){n}, values); }
+static void make_indexes(tensor* out, int n, const int64_t* values) {
+  make(out, TT_I64, 1, (const int64_t[]){n}, values);
+}
 
 typedef struct setting {
   tensor values, good, bad, z;
@@ -66,11 +70,13 @@ TEST(index, the_first_of_several_is_reported) {
   EXPECT_OK(take(&s.values, &s.bad, &first));
   line = "train.py:8";
   EXPECT_OK(take(&s.values, &second, &s.z));
-  EXPECT_STATUS(tt_device_synchronize(device), TT_OUT_OF_RANGE, "index 9 is out of bounds for dimension with size 4 in test_take, called at train.py:7");
+  EXPECT_STATUS(tt_device_synchronize(device), TT_OUT_OF_RANGE,
+                "index 9 is out of bounds for dimension with size 4 in test_take, called at train.py:7");
   EXPECT_OK(tt_device_synchronize(device));
   drop(&s.z);
   EXPECT_OK(take(&s.values, &second, &s.z));
-  EXPECT_STATUS(tt_device_synchronize(device), TT_OUT_OF_RANGE, "index -5 is out of bounds for dimension with size 4 in test_take, called at train.py:8");
+  EXPECT_STATUS(tt_device_synchronize(device), TT_OUT_OF_RANGE,
+                "index -5 is out of bounds for dimension with size 4 in test_take, called at train.py:8");
   drop(&s.z);
   drop(&first);
   drop(&second);
@@ -81,7 +87,8 @@ TEST(index, debug_mode_reports_at_the_call) {
   setting s;
   open_table(&s);
   EXPECT_OK(tt_mode_set(TT_MODE_DEBUG));
-  EXPECT_STATUS(take(&s.values, &s.bad, &s.z), TT_OUT_OF_RANGE, "index 9 is out of bounds for dimension with size 4 in test_take, called at train.py:7");
+  EXPECT_STATUS(take(&s.values, &s.bad, &s.z), TT_OUT_OF_RANGE,
+                "index 9 is out of bounds for dimension with size 4 in test_take, called at train.py:7");
   EXPECT_OK(take(&s.values, &s.good, &s.z));
   drop(&s.z);
   close_table(&s);

@@ -89,8 +89,12 @@ static void wait_and_release(int n, tt_status (*wait)(void* ctx), void* ctx) {
   EXPECT_OK(wait(ctx));
   (void)pthread_join(thread, NULL);
 }
-static tt_status synchronize(void* ctx) { return tt_device_synchronize(ctx); }
-static tt_status await_marker(void* ctx) { return tt_marker_await(ctx); }
+static tt_status synchronize(void* ctx) {
+  return tt_device_synchronize(ctx);
+}
+static tt_status await_marker(void* ctx) {
+  return tt_marker_await(ctx);
+}
 
 TEST(order, synchronize_waits_for_everything) {
   begin();

@@ -232,7 +232,7 @@ TEST(run, a_view_may_be_added_to_its_base) {
   begin();
   tensor base, row, first;
   make(&base, TT_F32, 2, (const int64_t[]){2, 3}, (const float[]){1, 2, 3, 4, 5, 6});
-  view(&row, &base, 2, (const int64_t[]){2, 3}, (const int64_t[]){0, 1}, 3);    // the second row, twice
+  view(&row, &base, 2, (const int64_t[]){2, 3}, (const int64_t[]){0, 1}, 3);  // the second row, twice
   view(&first, &base, 1, (const int64_t[]){3}, (const int64_t[]){1}, 0);
   EXPECT_OK(add_in_place(&base, &row, 1));
   EXPECT_F32(&base, 6, 5, 7, 9, 8, 10, 12);

@@ -53,7 +53,8 @@ TEST(runtime, a_plugin_that_is_not_there_is_named) {
     free(run_child(name, (const char* const[]){"TORCH_TPU_PLUGIN=/nowhere/plugin.so", NULL}));
     return;
   }
-  EXPECT_STATUS(tt_runtime_start(), TT_NOT_FOUND, "loading plugin /nowhere/plugin.so: expected a readable file, got: No such file");
+  EXPECT_STATUS(tt_runtime_start(), TT_NOT_FOUND,
+                "loading plugin /nowhere/plugin.so: expected a readable file, got: No such file");
   tt_runtime_stop();
 }
 

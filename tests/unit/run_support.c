@@ -97,7 +97,9 @@ const fake_control* fake_copy(char** out_path) {
 
 // ---- other processes ------------------------------------------------------------------------------------------------------
 
-bool is_child(void) { return getenv("TT_TEST_CHILD") != NULL; }
+bool is_child(void) {
+  return getenv("TT_TEST_CHILD") != NULL;
+}
 
 static void become_child(const char* name, const char* const* assignments, int errors) {
   int nowhere = open("/dev/null", O_WRONLY);
@@ -141,9 +143,11 @@ char* run_child(const char* name, const char* const* assignments) {
 
 // ---- tensors --------------------------------------------------------------------------------------------------------------
 
-void describe(tensor* out, tt_storage* storage, tt_dtype dtype, int rank, const int64_t* sizes, const int64_t* strides, int64_t offset) {
+void describe(tensor* out, tt_storage* storage, tt_dtype dtype, int rank, const int64_t* sizes, const int64_t* strides,
+              int64_t offset) {
   memset(out, 0, sizeof *out);
-  out->t = (tt_tensor){.storage = storage, .sizes = out->sizes, .strides = out->strides, .offset = offset, .rank = rank, .dtype = dtype};
+  out->t = (tt_tensor){
+      .storage = storage, .sizes = out->sizes, .strides = out->strides, .offset = offset, .rank = rank, .dtype = dtype};
   int64_t run = 1;
   for (int d = rank - 1; d >= 0; --d) {
     out->sizes[d] = sizes[d];
@@ -161,7 +165,9 @@ void make(tensor* out, tt_dtype dtype, int rank, const int64_t* sizes, const voi
   }
 }
 
-void make_f32(tensor* out, int n, const float* values) { make(out, TT_F32, 1, (const int64_t[]){n}, values); }
+void make_f32(tensor* out, int n, const float* values) {
+  make(out, TT_F32, 1, (const int64_t[]){n}, values);
+}
 
 void view(tensor* out, const tensor* base, int rank, const int64_t* sizes, const int64_t* strides, int64_t offset) {
   describe(out, base->t.storage, base->t.dtype, rank, sizes, strides, offset);
@@ -202,12 +208,17 @@ const tt_op* find_op(const char* start) {
   tt_check_failed(start, __FILE__, __LINE__);
 }
 
-tt_argument tensor_arg(const tensor* t) { return (tt_argument){.kind = TT_ARG_TENSOR, .count = 1, .tensors = &t->t}; }
+tt_argument tensor_arg(const tensor* t) {
+  return (tt_argument){.kind = TT_ARG_TENSOR, .count = 1, .tensors = &t->t};
+}
 tt_argument number_arg(double value) {
-  return (tt_argument){.kind = TT_ARG_FLOAT, .runtime = true, .number = {.kind = 'f', .re = value}};
+  return (tt_argument){
+      .kind = TT_ARG_FLOAT, .runtime = true, .number = {.kind = 'f', .re = value}
+  };
 }
 
-tt_status call(tt_overload* overload, int n, tt_argument* args, int num_metas, const tt_meta* metas, tt_outputs* outputs) {
+tt_status call(tt_overload* overload, int n, tt_argument* args, int num_metas, const tt_meta* metas,
+               tt_outputs* outputs) {
   tt_call c = {.overload = overload, .num_args = n, .args = args};
   for (int tries = 0; tries < 3; ++tries) {
     bool hit = false;

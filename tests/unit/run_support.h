@@ -35,9 +35,10 @@ typedef struct tensor {
   tt_tensor t;
   int64_t sizes[8], strides[8];
 } tensor;
-void describe(tensor* out, tt_storage* storage, tt_dtype dtype, int rank, const int64_t* sizes, const int64_t* strides, int64_t offset);
+void describe(tensor* out, tt_storage* storage, tt_dtype dtype, int rank, const int64_t* sizes, const int64_t* strides,
+              int64_t offset);
 void make(tensor* out, tt_dtype dtype, int rank, const int64_t* sizes, const void* bytes);  // bytes NULL: not written
-void make_f32(tensor* out, int n, const float* values);                                    // 1-d
+void make_f32(tensor* out, int n, const float* values);                                     // 1-d
 void view(tensor* out, const tensor* base, int rank, const int64_t* sizes, const int64_t* strides, int64_t offset);
 void number(tensor* out, double value);  // a wrapped Python float
 void drop(tensor* t);                    // releases the storage (not of views)
@@ -53,7 +54,8 @@ tt_argument number_arg(double value);  // a run-time Scalar
 tt_status run_out(tt_overload* overload, int n, tt_argument* args, tt_dtype dtype, tensor* out);
 // The output is argument 0.
 tt_status run_in_place(tt_overload* overload, int n, tt_argument* args);
-tt_status call(tt_overload* overload, int n, tt_argument* args, int num_metas, const tt_meta* metas, tt_outputs* outputs);
+tt_status call(tt_overload* overload, int n, tt_argument* args, int num_metas, const tt_meta* metas,
+               tt_outputs* outputs);
 
 tt_status add(const tensor* x, const tensor* y, double alpha, tensor* out);
 tt_status add_in_place(const tensor* x, const tensor* y, double alpha);
