@@ -5,12 +5,21 @@
 
 #include "ops/pointwise.h"
 
+// Parts of two dtypes, or neither f32 nor f64: the CPU's kernel refuses them in its own words.
+static void check_parts(tt_lower* L) {
+  tt_dtype first = tt_arg_info(L, 0)->dtype;
+  if (first != tt_arg_info(L, 1)->dtype || tt_out_type(L, 0)->dtype != tt_dtype_complex(first) || (first != TT_F32 && first != TT_F64)) {
+    tt_unsupported(L, "expected two parts of one dtype, f32 or f64");
+  }
+}
 TT_OP(complex, "complex(Tensor real, Tensor imag) -> Tensor") {
   tt_dtype part = tt_dtype_real(tt_out_type(L, 0)->dtype);
+  check_parts(L);
   tt_out(L, 0, tt_bin(b, TT_COMPLEX, tt_arg_as(L, 0, part), tt_arg_as(L, 1, part)));
 }
 TT_OP(polar, "polar(Tensor abs, Tensor angle) -> Tensor") {
   tt_dtype part = tt_dtype_real(tt_out_type(L, 0)->dtype);
+  check_parts(L);
   tt_val size = tt_arg_as(L, 0, part);
   tt_val angle = tt_arg_as(L, 1, part);
   tt_val re = tt_mul(b, size, tt_unary(b, TT_COSINE, angle));

@@ -155,7 +155,6 @@ TT_ROW(atanh, "atanh(Tensor self) -> Tensor", TT_INT_TO_FLOAT, TT_CHLO_ATANH);
 TT_ROW(sigmoid, "sigmoid(Tensor self) -> Tensor", TT_INT_TO_FLOAT, TT_LOGISTIC);
 TT_ROW(erf, "erf(Tensor self) -> Tensor", TT_INT_TO_FLOAT, TT_CHLO_ERF);
 TT_ROW(erfc, "erfc(Tensor self) -> Tensor", TT_INT_TO_FLOAT, TT_CHLO_ERFC);
-TT_ROW(erfinv, "erfinv(Tensor self) -> Tensor", TT_INT_TO_FLOAT, TT_CHLO_ERF_INV);
 TT_ROW(lgamma, "lgamma(Tensor self) -> Tensor", TT_INT_TO_FLOAT, TT_CHLO_LGAMMA);
 
 tt_val tt_arg_real(tt_lower* L, int i) { return tt_arg_as(L, i, tt_compute_dtype(L, TT_INT_TO_FLOAT, 1, &i)); }
@@ -166,6 +165,16 @@ tt_val tt_scale(tt_builder* b, tt_val x, double factor) {
   }
   tt_val re = tt_mul_f(b, tt_unary(b, TT_REAL, x), factor);
   return tt_binary(b, TT_COMPLEX, re, tt_mul_f(b, tt_unary(b, TT_IMAG, x), factor));
+}
+
+TT_OP(erfinv, "erfinv(Tensor self) -> Tensor") {
+  // chlo's polynomial, and one step of Newton's to the last bits.
+  tt_val x = tt_arg_real(L, 0);
+  tt_val y = tt_unary(b, TT_CHLO_ERF_INV, x);
+  tt_val miss = tt_sub(b, tt_unary(b, TT_CHLO_ERF, y), x);
+  tt_val slope = tt_mul_f(b, tt_unary(b, TT_EXP, tt_neg(b, tt_mul(b, y, y))), M_2_SQRTPI);
+  tt_val better = tt_sub(b, y, tt_div(b, miss, slope));
+  tt_out(L, 0, tt_where(b, tt_unary(b, TT_IS_FINITE, y), better, y));
 }
 
 TT_OP(exp2, "exp2(Tensor self) -> Tensor") {

@@ -15,8 +15,6 @@ tt_val tt_sign(tt_builder* b, tt_val x);      // PyTorch's: of NaN it is 0
 tt_val tt_sign_bit(tt_builder* b, tt_val x);  // bool
 tt_val tt_copy_sign(tt_builder* b, tt_val size, tt_val sign);
 tt_val tt_digamma(tt_builder* b, tt_val x);
-// c[0] + c[1] x + ... by Horner's rule.
-tt_val tt_polynomial(tt_builder* b, tt_val x, int n, const double* c);
 
 // The arithmetic of two operands of one dtype, by PyTorch's rules for integers, bool, and signs.
 tt_val tt_true_div(tt_builder* b, tt_val x, tt_val y);
