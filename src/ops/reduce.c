@@ -158,8 +158,19 @@ static void extreme_along(tt_lower* L, tt_builder* b, bool largest) {
 }
 TT_OP(amax, "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor") { extreme(L, b, TT_REDUCE_MAX, 1); }
 TT_OP(amin, "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor") { extreme(L, b, TT_REDUCE_MIN, 1); }
-TT_OP(max, "max(Tensor self) -> Tensor") { extreme(L, b, TT_REDUCE_MAX, NO_ARG); }
-TT_OP(min, "min(Tensor self) -> Tensor") { extreme(L, b, TT_REDUCE_MIN, NO_ARG); }
+// Meta kernels do not mind that an empty tensor has no extreme; PyTorch's others do.
+static void extreme_of_all(tt_lower* L, tt_builder* b, tt_reduce_kind kind) {
+  tt_val x = tt_arg(L, 0);
+  if (tt_type_elements(tt_type_of(b, x)) == 0) {
+    tt_builder_fail(b, TT_INVALID_ARGUMENT,
+                    "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
+                    kind == TT_REDUCE_MAX ? "max" : "min");
+    return;
+  }
+  extreme(L, b, kind, NO_ARG);
+}
+TT_OP(max, "max(Tensor self) -> Tensor") { extreme_of_all(L, b, TT_REDUCE_MAX); }
+TT_OP(min, "min(Tensor self) -> Tensor") { extreme_of_all(L, b, TT_REDUCE_MIN); }
 TT_OP(max_dim, "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)") {
   extreme_along(L, b, true);
 }
