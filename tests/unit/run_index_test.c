@@ -154,3 +154,23 @@ TEST(index, a_failed_launch_does_not_poison_the_next_checked_one) {
   drop(&second);
   close_table(&s);
 }
+
+// However many places check indexes: each report names its own.
+TEST(index, many_checked_lines_are_told_apart) {
+  setting s;
+  char text[32];
+  tt_device* device = NULL;
+  open_table(&s);
+  REQUIRE_OK(tt_device_get(0, &device));
+  line = "model.py:500";
+  EXPECT_OK(take(&s.values, &s.bad, &s.z));
+  drop(&s.z);
+  for (int i = 0; i < 1000; ++i) {
+    (void)snprintf(text, sizeof text, "model.py:%d", i);
+    line = text;
+    EXPECT_OK(take(&s.values, &s.good, &s.z));
+    drop(&s.z);
+  }
+  EXPECT_STATUS(tt_device_synchronize(device), TT_OUT_OF_RANGE, "in test_take, called at model.py:500");
+  close_table(&s);
+}
