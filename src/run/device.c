@@ -184,19 +184,28 @@ tt_status tt_device_check_buffer_locked(tt_device* d, tt_buffer** out_buffer) {
 }
 
 tt_status tt_device_check_site_locked(tt_device* d, const char* op, const char* where, tt_buffer** out_site) {
-  tt_check_site* site = &d->sites[d->next_site % TT_CHECK_SITES];
-  // The same op on the same line keeps its site: a loop makes no new numbers.
-  uint64_t hash = (uint64_t)(uintptr_t)op;
+  // The same op on the same line keeps its site: a loop makes no new numbers. Another place gets another site, as long as there is
+  // one nearby; else it takes over the first, and with it what that one may still have to report.
+  enum { PROBES = 32 };
+  uint64_t hash = (uint64_t)(uintptr_t)op ^ UINT64_C(0xcbf29ce484222325);
   for (const char* p = where; *p != '\0'; ++p) {
-    hash = hash * 31 + (uint64_t)(unsigned char)*p;
+    hash = (hash ^ (uint64_t)(unsigned char)*p) * UINT64_C(0x100000001b3);
   }
-  int64_t id = (int64_t)(hash % (TT_CHECK_SITES - 1)) + 1;
-  site = &d->sites[id];
-  if (site->op != op || strncmp(site->where, where, sizeof site->where - 1) != 0) {
-    site->op = op;
-    strncpy(site->where, where, sizeof site->where - 1);
+  hash ^= hash >> 32;
+  int64_t id = 0;
+  for (uint64_t probe = 0; probe < PROBES && id == 0; ++probe) {
+    int64_t at = (int64_t)((hash + probe) % (TT_CHECK_SITES - 1)) + 1;
+    const tt_check_site* site = &d->sites[at];
+    if (site->op == NULL || (site->op == op && strncmp(site->where, where, sizeof site->where - 1) == 0)) {
+      id = at;
+    }
   }
-  site->id = id;
+  if (id == 0) {
+    id = (int64_t)(hash % (TT_CHECK_SITES - 1)) + 1;
+  }
+  tt_check_site* site = &d->sites[id];
+  site->op = op;
+  strncpy(site->where, where, sizeof site->where - 1);
   tt_scalar number = {.kind = 'i', .i = id};
   return tt_device_scalar_locked(d, &number, TT_I64, out_site);
 }

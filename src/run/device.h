@@ -19,7 +19,7 @@ typedef struct tt_pending {
   tt_event* event;
 } tt_pending;
 
-enum { TT_MAX_PENDING = 64, TT_SCALAR_SLOTS = 4096, TT_CHECK_SITES = 1024 };
+enum { TT_MAX_PENDING = 64, TT_SCALAR_SLOTS = 4096, TT_CHECK_SITES = 4096 };
 
 typedef struct tt_scalar_slot {
   tt_buffer* buffer;
@@ -29,7 +29,6 @@ typedef struct tt_scalar_slot {
 
 // Where an index check was launched from.
 typedef struct tt_check_site {
-  int64_t id;
   const char* op;
   char where[112];
 } tt_check_site;
@@ -47,7 +46,6 @@ struct tt_device {
   tt_scalar_slot* scalars;
   // Index checks: the accumulator i64[4] = {site, index, size, 0}, NULL while nothing was checked since the last look.
   tt_buffer* check;
-  int64_t next_site;
   tt_check_site* sites;
 };
 

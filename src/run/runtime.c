@@ -101,7 +101,6 @@ static tt_status start_locked(void) {
     d->generator = tt_device_generator(i);
     d->scalars = tt_calloc(TT_SCALAR_SLOTS, sizeof *d->scalars);
     d->sites = tt_calloc(TT_CHECK_SITES, sizeof *d->sites);
-    d->next_site = 1;
   }
   return NULL;
 }
