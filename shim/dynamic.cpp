@@ -193,7 +193,33 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
   return at::cumsum(steps, 0).slice(0, 0, size).to(repeats.scalar_type());
 }
 
+// ---- bincount ---------------------------------------------------------------------------------------------------------------
+
+Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_t minlength) {
+  need_data("bincount");
+  TORCH_CHECK(minlength >= 0, "minlength should be >= 0");
+  if (self.dim() == 1 && self.numel() == 0) {
+    return at::zeros({minlength}, self.options().dtype(at::kLong));
+  }
+  bool integral = c10::isIntegralType(self.scalar_type(), /*includeBool=*/false);
+  TORCH_CHECK_NOT_IMPLEMENTED(integral || self.scalar_type() == at::kBool, "\"bincount_cpu\" not implemented for '",
+                              c10::toString(self.scalar_type()), "'");
+  TORCH_CHECK(self.dim() == 1, "bincount only supports 1-d non-negative integral inputs.");
+  Tensor values = self.to(at::kLong);
+  auto [low, high] = at::aminmax(values);
+  Tensor facts = at::stack({low, high}).cpu();
+  TORCH_CHECK(facts[0].item<int64_t>() >= 0, "bincount only supports 1-d non-negative integral inputs.");
+  int64_t size = std::max(facts[1].item<int64_t>() + 1, minlength);
+  if (!weights.has_value() || !weights->defined()) {
+    return at::scatter_add(at::zeros({size}, values.options()), 0, values, at::ones_like(values));
+  }
+  TORCH_CHECK(weights->dim() == 1 && weights->size(0) == self.size(0), "weights should be 1-d and have the same length as input");
+  Tensor share = weights->scalar_type() == at::kFloat ? *weights : weights->to(at::kDouble);
+  return at::scatter_add(at::zeros({size}, share.options()), 0, values, share);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("bincount", bincount);
   m.impl("nonzero", find_nonzero);
   m.impl("nonzero.out", find_nonzero_out);
   m.impl("masked_select", select_masked);

@@ -3,6 +3,7 @@
 // Sorting by PyTorch's order (NaN above all numbers), and what rests on it: top k, medians, modes.
 #include <math.h>
 
+#include "ops/indexing.h"
 #include "ops/reduce.h"
 
 // Is args[0] strictly before args[1]?
@@ -34,13 +35,27 @@ TT_OP(sort, "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descendi
   tt_out_shaped(L, 1, places);
 }
 
+enum { MAX_TOP_K = 1024 };  // beyond, sorting everything is no slower
+
 TT_OP(topk,
       "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)") {
   tt_val x = tt_arg_1d(L, 0, TT_DTYPE_INVALID);
   int64_t k = tt_arg_int(L, 1);
   int dim = tt_wrap_dim(tt_arg_int(L, 2), tt_rank_of(b, x));
+  bool largest = tt_arg_bool(L, 3);
+  tt_dtype dtype = tt_dtype_compute(tt_dtype_of(b, x));
   tt_val places;
-  tt_val values = sorted(b, x, dim, tt_arg_bool(L, 3), &places);
+  tt_val values;
+  if (largest && dtype == TT_F32 && k > 0 && k <= MAX_TOP_K) {
+    int last = tt_rank_of(b, x) - 1;
+    tt_val rows = tt_swap_dims(b, tt_convert(b, x, dtype), dim, last);
+    tt_val nan = tt_full_like(b, rows, (double)NAN);
+    tt_top_k(b, tt_where(b, tt_is_nan(b, rows), nan, rows), k, &values, &places);  // NaN of either sign is the largest
+    tt_out_shaped(L, 0, tt_swap_dims(b, values, dim, last));
+    tt_out_shaped(L, 1, tt_swap_dims(b, places, dim, last));
+    return;
+  }
+  values = sorted(b, x, dim, largest, &places);
   tt_out_shaped(L, 0, tt_slice_dim(b, values, dim, 0, k, 1));
   tt_out_shaped(L, 1, tt_slice_dim(b, places, dim, 0, k, 1));
 }
@@ -163,8 +178,9 @@ static void search_sorted(tt_lower* L, tt_builder* b, const search_args* a) {
   tt_val sequence = tt_arg_as(L, a->sequence, dtype);
   tt_val values = tt_arg_info(L, a->values) != NULL ? tt_arg_as(L, a->values, dtype) : tt_arg_scalar(L, a->values, dtype);
   if (a->sorter >= 0 && tt_arg_has(L, a->sorter)) {
-    tt_unsupported(L, "a sorter");
-    return;
+    tt_val order = tt_arg_as(L, a->sorter, TT_I64);
+    int last = tt_rank_of(b, sequence) - 1;
+    sequence = tt_gather_along(b, sequence, tt_check_index(L, order, tt_dim_of(b, sequence, last), false), last);
   }
   int rank = tt_rank_of(b, sequence);
   if (rank != 1 && (a->sequence == 1 || rank != tt_rank_of(b, values))) {
