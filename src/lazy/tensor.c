@@ -80,6 +80,13 @@ void tt_storage_move(tt_storage* storage, int64_t bytes) {
   tt_mutex_unlock(&list_lock);
 }
 
+// Looked at by tt_storage_find, so not under the runtime's lock alone.
+void tt_storage_set_bytes(tt_storage* storage, int64_t bytes) {
+  tt_mutex_lock(&list_lock);
+  storage->bytes = bytes;
+  tt_mutex_unlock(&list_lock);
+}
+
 // One that is being destroyed has no reference left, and gets none.
 static bool retain_if_alive(tt_storage* storage) {
   int32_t refs = atomic_load(&storage->obj.refs);

@@ -41,6 +41,7 @@ void tt_capture_thread_set(tt_capture* capture, uint64_t id);
 tt_storage* tt_storage_new(int device, const tt_type* type, int64_t bytes);
 // A fresh range of addresses, for `bytes` bytes.
 void tt_storage_move(tt_storage* storage, int64_t bytes);
+void tt_storage_set_bytes(tt_storage* storage, int64_t bytes);
 // Called with no lock when a storage with a pending value goes away (run/fuse.c); the value is then nobody's.
 void tt_storage_set_drop_hook(void (*hook)(tt_storage* storage));
 // Notes why the value that was to come will not (NULL: forgets it).

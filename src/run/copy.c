@@ -293,7 +293,7 @@ tt_status tt_storage_resize(tt_storage* s, int64_t bytes) {
     tt_lock();
     tt_storage_set_buffer_take(s, NULL, NULL);
     s->type = flat;
-    s->bytes = bytes;
+    tt_storage_set_bytes(s, bytes);
     tt_unlock();
     return NULL;
   }
@@ -312,7 +312,7 @@ tt_status tt_storage_resize(tt_storage* s, int64_t bytes) {
     tt_buffer* buffer = fresh.storage->buffer;
     tt_buffer_retain(buffer);
     tt_storage_set_buffer_take(s, buffer, "resize_");
-    s->bytes = bytes;
+    tt_storage_set_bytes(s, bytes);
     tt_unlock();
   }
   tt_storage_release(fresh.storage);
