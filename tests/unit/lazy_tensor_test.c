@@ -116,3 +116,30 @@ TEST(storage, threads_make_and_find_their_own) {
     EXPECT_TRUE(good[i]);
   }
 }
+
+static void* resize_often(void* arg) {
+  tt_storage* storage = arg;
+  for (int64_t i = 1; i <= 100; ++i) {
+    EXPECT_OK(tt_storage_resize(storage, 4 * i));
+  }
+  return NULL;
+}
+
+TEST(storage, is_found_while_it_is_resized) {
+  begin();
+  tensor a, b;
+  pthread_t thread;
+  make_f32(&a, 3, NULL);
+  make_f32(&b, 3, NULL);
+  REQUIRE_TRUE(pthread_create(&thread, NULL, resize_often, b.t.storage) == 0);
+  for (int i = 0; i < 100; ++i) {
+    tt_storage* found = tt_storage_find(tt_storage_address(a.t.storage));
+    EXPECT_TRUE(found == a.t.storage);
+    tt_storage_release(found);
+  }
+  (void)pthread_join(thread, NULL);
+  EXPECT_EQ_INT(tt_storage_bytes(b.t.storage), 400);
+  drop(&a);
+  drop(&b);
+  end();
+}

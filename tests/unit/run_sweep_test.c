@@ -35,9 +35,11 @@ static void work(void) {
   const int64_t two_zero[2] = {2, 0};
   for (int i = 0; i < 5; ++i) {
     tt_type type = tt_type_make(all[i]->t.dtype, all[i]->t.rank, all[i]->sizes);
-    EXPECT_OK(tt_storage_create(0, type.dtype, type.rank, all[i]->sizes, all[i]->strides, tt_type_bytes(&type), &all[i]->t.storage));
+    EXPECT_OK(tt_storage_create(0, type.dtype, type.rank, all[i]->sizes, all[i]->strides, tt_type_bytes(&type),
+                                &all[i]->t.storage));
     const float six[6] = {1, 2, 3, 4, 5, 6};
-    tt_status status = tt_copy_from_host(&all[i]->t, i == 4 ? (const void*)two_zero : (const void*)(i == 3 ? six : one_two_three));
+    tt_status status =
+        tt_copy_from_host(&all[i]->t, i == 4 ? (const void*)two_zero : (const void*)(i == 3 ? six : one_two_three));
     good[i] = status == NULL;
     tt_status_free(status);
   }
@@ -146,9 +148,15 @@ static void sweep(tt_mode mode) {
   }
 }
 
-TEST(run, any_call_of_the_plugin_may_fail) { sweep(TT_MODE_STRICT); }
-TEST(run, any_call_of_the_plugin_may_fail_in_debug_mode) { sweep(TT_MODE_DEBUG); }
-TEST(run, any_call_of_the_plugin_may_fail_in_fused_mode) { sweep(TT_MODE_FUSED); }
+TEST(run, any_call_of_the_plugin_may_fail) {
+  sweep(TT_MODE_STRICT);
+}
+TEST(run, any_call_of_the_plugin_may_fail_in_debug_mode) {
+  sweep(TT_MODE_DEBUG);
+}
+TEST(run, any_call_of_the_plugin_may_fail_in_fused_mode) {
+  sweep(TT_MODE_FUSED);
+}
 
 // The same for launches that fail after they were queued, where later reads must say so.
 TEST(run, any_launch_may_fail_later) {
