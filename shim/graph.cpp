@@ -50,6 +50,9 @@ class GraphArgs {
  public:
   GraphArgs(const Graph& graph, PyObject* reads, PyObject* writes, PyObject* ints) {
     num_reads_ = PyList_GET_SIZE(reads);
+    auto total = static_cast<size_t>(num_reads_ + PyList_GET_SIZE(writes));
+    tensors_.reserve(total);
+    described_.reserve(total);
     add(reads);
     add(writes);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ints); ++i) {

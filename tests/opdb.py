@@ -135,6 +135,8 @@ def main():
     ap.add_argument("--full", action="store_true")
     ap.add_argument("--only", default="")
     ap.add_argument("--limit", type=int)
+    ap.add_argument("--dtypes", help="with --kinds: what to run instead of the usual selection")
+    ap.add_argument("--kinds", default="forward")
     ap.add_argument("--width", type=int, default=2)
     ap.add_argument("--timeout", type=int, default=300, help="seconds an entry")
     ap.add_argument("--report")
@@ -150,8 +152,8 @@ def main():
         wanted = set(args.only.split(","))
         titles = [t for t, op in zip(titles, op_db) if t in wanted or op.name in wanted]
     limit = args.limit if args.limit is not None else 0 if args.full else 3
-    requests = [{"entry": t, "dtype": dtype, "kinds": kinds, "limit": limit} for dtype, kinds in (FULL if args.full else QUICK)
-                for t in titles]
+    selection = [(dtype, args.kinds) for dtype in args.dtypes.split(",")] if args.dtypes else FULL if args.full else QUICK
+    requests = [{"entry": t, "dtype": dtype, "kinds": kinds, "limit": limit} for dtype, kinds in selection for t in titles]
     listed, table, reasons, fallbacks = expected(), collections.defaultdict(lambda: [0, 0]), {}, collections.defaultdict(set)
     passed = failed = known = 0
     for request, answer in run(requests, args.width, args.timeout):
