@@ -80,8 +80,6 @@ TT_OP(lerp_tensor, "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tenso
 
 tt_val tt_true_div(tt_builder* b, tt_val x, tt_val y) { return tt_div(b, x, y); }
 
-tt_val tt_trunc_div(tt_builder* b, tt_val x, tt_val y) { return tt_trunc(b, tt_div(b, x, y)); }
-
 static tt_val signs_differ(tt_builder* b, tt_val x, tt_val y) {
   return tt_bin(b, TT_XOR, tt_test_f(b, TT_LT, x, 0), tt_test_f(b, TT_LT, y, 0));
 }
@@ -123,7 +121,17 @@ static void divide(tt_lower* L, tt_builder* b, const char* mode) {
     p.x = tt_convert(b, p.x, TT_U8);
     p.y = tt_convert(b, p.y, TT_U8);
   }
-  tt_out(L, 0, *mode == 'f' ? tt_floor_div(b, p.x, p.y) : *mode == 't' ? tt_trunc_div(b, p.x, p.y) : tt_true_div(b, p.x, p.y));
+  if (*mode == 't') {
+    // PyTorch rounds the quotient to the result's type before it cuts.
+    tt_val quotient = tt_div(b, p.x, p.y);
+    tt_dtype dtype = tt_common_dtype2(L, 0, 1);
+    if (dtype == TT_BF16 || dtype == TT_F16) {
+      quotient = tt_reduce_precision(b, quotient, dtype == TT_BF16 ? 8 : 5, dtype == TT_BF16 ? 7 : 10);
+    }
+    tt_out(L, 0, tt_trunc(b, quotient));
+    return;
+  }
+  tt_out(L, 0, *mode == 'f' ? tt_floor_div(b, p.x, p.y) : tt_true_div(b, p.x, p.y));
 }
 TT_OP(div, "div.Tensor(Tensor self, Tensor other) -> Tensor") { divide(L, b, ""); }
 TT_OP(div_mode, "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor") { divide(L, b, tt_arg_string(L, 2)); }
@@ -217,6 +225,10 @@ TT_OP(pow_base, "pow.Scalar(Scalar self, Tensor exponent) -> Tensor") {
 
 TT_OP(ldexp, "ldexp.Tensor(Tensor self, Tensor other) -> Tensor") {
   tt_dtype dtype = tt_compute_dtype(L, TT_INT_TO_FLOAT, 2, (int[]){0, 1});
+  if (tt_dtype_is_integral(tt_out_type(L, 0)->dtype) || tt_out_type(L, 0)->dtype == TT_BOOL) {
+    tt_unsupported(L, "expected a floating-point result");
+    return;
+  }
   tt_val y = tt_arg_as(L, 1, dtype);
   tt_out(L, 0, tt_mul(b, tt_arg_as(L, 0, dtype), tt_bin(b, TT_POW, tt_like_f(b, y, 2), y)));
 }

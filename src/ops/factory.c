@@ -70,7 +70,8 @@ static tt_val line(tt_lower* L, tt_builder* b, tt_dtype dtype) {
   tt_val left = tt_add(b, tt_mul(b, at, step), start);
   tt_val to_go = tt_sub(b, tt_like_f(b, at, (double)(steps - 1)), at);
   tt_val right = tt_sub(b, end, tt_mul(b, to_go, step));
-  return tt_where(b, tt_test_f(b, TT_LT, at, (double)(steps / 2)), left, right);
+  tt_val count = positions(L, b, TT_I64);
+  return tt_where(b, tt_test_f(b, TT_LT, count, (double)(steps / 2)), left, right);
 }
 static tt_dtype line_dtype(tt_lower* L) {
   tt_dtype dtype = tt_dtype_compute(tt_out_type(L, 0)->dtype);
@@ -80,9 +81,13 @@ TT_OP(linspace, "linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!)
   out_in_order(L, b, line(L, b, line_dtype(L)));
 }
 TT_OP(logspace, "logspace.out(Scalar start, Scalar end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)") {
+  // Integers have whole steps, exponents and base.
+  bool whole = tt_dtype_is_integral(tt_out_type(L, 0)->dtype);
   tt_dtype dtype = line_dtype(L);
-  tt_val exponent = line(L, b, dtype);
-  out_in_order(L, b, tt_power(b, tt_expand_like(b, tt_arg_scalar(L, 3, dtype), exponent), exponent));
+  tt_val exponent = tt_convert(b, line(L, b, whole ? tt_out_type(L, 0)->dtype : dtype), dtype);
+  tt_val base = tt_arg_scalar(L, 3, dtype);
+  base = whole ? tt_trunc(b, base) : base;
+  out_in_order(L, b, tt_power(b, tt_expand_like(b, base, exponent), exponent));
 }
 
 // ---- triangles ----------------------------------------------------------------------------------------------------------

@@ -168,13 +168,18 @@ tt_val tt_scale(tt_builder* b, tt_val x, double factor) {
 }
 
 TT_OP(erfinv, "erfinv(Tensor self) -> Tensor") {
-  // chlo's polynomial, and one step of Newton's to the last bits.
+  // chlo's polynomial, and one step of Newton's to the last bits; near 1 by the complement, which is exact there.
   tt_val x = tt_arg_real(L, 0);
-  tt_val y = tt_unary(b, TT_CHLO_ERF_INV, x);
-  tt_val miss = tt_sub(b, tt_unary(b, TT_CHLO_ERF, y), x);
+  tt_val size = tt_unary(b, TT_ABS, x);
+  tt_val y = tt_unary(b, TT_ABS, tt_unary(b, TT_CHLO_ERF_INV, x));
+  tt_val rest = tt_sub(b, tt_like_f(b, x, 1), size);
+  tt_val low = tt_sub(b, tt_unary(b, TT_CHLO_ERF, y), size);
+  tt_val high = tt_sub(b, rest, tt_unary(b, TT_CHLO_ERFC, y));
+  tt_val miss = tt_where(b, tt_test_f(b, TT_LT, size, 0.5), low, high);
   tt_val slope = tt_mul_f(b, tt_unary(b, TT_EXP, tt_neg(b, tt_mul(b, y, y))), M_2_SQRTPI);
   tt_val better = tt_sub(b, y, tt_div(b, miss, slope));
-  tt_out(L, 0, tt_where(b, tt_unary(b, TT_IS_FINITE, y), better, y));
+  better = tt_where(b, tt_unary(b, TT_IS_FINITE, y), better, y);
+  tt_out(L, 0, tt_where(b, tt_test_f(b, TT_LT, x, 0), tt_neg(b, better), better));
 }
 
 TT_OP(exp2, "exp2(Tensor self) -> Tensor") {
@@ -208,6 +213,10 @@ TT_OP(digamma, "digamma(Tensor self) -> Tensor") { tt_out(L, 0, tt_digamma(b, tt
 
 TT_OP(logit, "logit(Tensor self, float? eps=None) -> Tensor") {
   tt_val x = tt_arg_real(L, 0);
+  if (!tt_dtype_is_float(tt_out_type(L, 0)->dtype)) {
+    tt_unsupported(L, "expected a floating-point result");
+    return;
+  }
   if (tt_arg_has(L, 1)) {
     double eps = tt_arg_float(L, 1);
     x = tt_min(b, tt_max(b, x, tt_like_f(b, x, eps)), tt_like_f(b, x, 1 - eps));

@@ -19,7 +19,6 @@ tt_val tt_digamma(tt_builder* b, tt_val x);
 // The arithmetic of two operands of one dtype, by PyTorch's rules for integers, bool, and signs.
 tt_val tt_true_div(tt_builder* b, tt_val x, tt_val y);
 tt_val tt_floor_div(tt_builder* b, tt_val x, tt_val y);
-tt_val tt_trunc_div(tt_builder* b, tt_val x, tt_val y);
 tt_val tt_remainder(tt_builder* b, tt_val x, tt_val y);
 tt_val tt_power(tt_builder* b, tt_val x, tt_val y);
 // x to a constant; the usual ones by multiplications.

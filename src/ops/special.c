@@ -16,11 +16,38 @@ static tt_val log_of(tt_builder* b, tt_val x) { return tt_unary(b, TT_LOG, x); }
 
 // ---- polygamma and zeta -------------------------------------------------------------------------------------------------
 
+// Sums up (q + i)^-s while q + i <= 0; chlo's expansion is exact only right of there. State: a counter, s, q, and the sum.
+static void left_of_zero(tt_builder* b, const tt_val* args, tt_val* results, __attribute__((unused)) void* ctx) {
+  int64_t dims[TT_MAX_RANK];
+  int rank = tt_rank_of(b, args[2]);
+  for (int d = 0; d < rank; ++d) {
+    dims[d] = d;
+  }
+  tt_val left = tt_reduce(b, TT_REDUCE_OR, tt_test_f(b, TT_LT, args[2], 0), rank, dims);
+  results[0] = tt_and(b, left, tt_test_f(b, TT_LT, args[0], 100000));
+}
+static void zeta_step(tt_builder* b, const tt_val* args, tt_val* results, __attribute__((unused)) void* ctx) {
+  tt_val s = args[1], q = args[2];
+  tt_val negative = tt_test_f(b, TT_LT, q, 0);
+  tt_val term = tt_bin(b, TT_POW, q, tt_neg(b, s));
+  results[0] = tt_add_f(b, args[0], 1);
+  results[1] = s;
+  results[2] = tt_where(b, negative, tt_add_f(b, q, 1), q);
+  results[3] = tt_where(b, negative, tt_add(b, args[3], term), args[3]);
+}
+static tt_val zeta(tt_builder* b, tt_val s, tt_val q) {
+  tt_val zero = tt_mul_f(b, tt_add(b, tt_full_like(b, s, 0), tt_full_like(b, q, 0)), 0);
+  tt_val state[4] = {tt_const_f(b, tt_dtype_of(b, s), 0), tt_expand_like(b, s, zero), tt_expand_like(b, q, zero), zero};
+  tt_val moved[4];
+  tt_while(b, 4, state, left_of_zero, zeta_step, NULL, moved);
+  return tt_add(b, moved[3], tt_binary(b, TT_CHLO_ZETA, moved[1], moved[2]));
+}
+
 TT_OP(zeta, "special_zeta(Tensor self, Tensor other) -> Tensor") {
   tt_pair p = tt_arg_pair(L, 0, 1, TT_INT_TO_FLOAT);
   tt_val infinity = tt_const_f(b, p.dtype, (double)INFINITY);
   tt_val nan = tt_const_f(b, p.dtype, (double)NAN);
-  tt_val out = tt_bin(b, TT_CHLO_ZETA, p.x, p.y);
+  tt_val out = zeta(b, p.x, p.y);
   // Poles at q = 0, -1, ...; left of them only whole x; nothing for x < 1.
   tt_val left = tt_test_f(b, TT_LE, p.y, 0);
   tt_val whole = tt_test(b, TT_EQ, p.y, tt_unary(b, TT_FLOOR, p.y));
@@ -54,7 +81,9 @@ TT_OP(polygamma, "polygamma(int n, Tensor self) -> Tensor") {
     tt_out(L, 0, n == 0 ? tt_digamma(b, x) : trigamma(b, x));
     return;
   }
-  tt_out(L, 0, tt_binary(b, TT_CHLO_POLYGAMMA, tt_full_like(b, x, (double)n), x));
+  tt_val out = tt_mul_f(b, zeta(b, tt_full_like(b, x, (double)n + 1), x), (n % 2 != 0 ? 1 : -1) * tgamma((double)n + 1));
+  tt_val pole = tt_and(b, tt_test_f(b, TT_LE, x, 0), tt_test(b, TT_EQ, x, tt_unary(b, TT_FLOOR, x)));
+  tt_out(L, 0, tt_where(b, pole, tt_like_f(b, x, (n % 2 != 0 ? 1 : -1) * (double)INFINITY), out));
 }
 TT_OP(mvlgamma, "mvlgamma(Tensor self, int p) -> Tensor") {
   tt_val x = tt_arg_real(L, 0);
@@ -130,7 +159,9 @@ static tt_val incomplete_gamma(tt_builder* b, tt_val a, tt_val x, bool upper) {
   x = tt_expand_like(b, x, zero);
   double epsilon = tt_dtype_of(b, a) == TT_F64 ? 0x1p-54 : 0x1p-26;
   double tolerance = tt_dtype_of(b, a) == TT_F64 ? 0x1p-52 : 0x1p-23;
-  tt_val by_series = tt_or(b, tt_test_f(b, TT_LE, x, 1.1), tt_test(b, TT_LE, x, a));
+  // The series near the peak too: there the fraction takes hundreds of roundings.
+  tt_val reach = tt_add(b, a, tt_unary(b, TT_SQRT, at_least(b, a, 0)));
+  tt_val by_series = tt_or(b, tt_test_f(b, TT_LE, x, 1.1), tt_test(b, TT_LE, x, reach));
   tt_val ordinary = tt_and(b, tt_and(b, tt_test_f(b, TT_GT, a, 0), tt_test_f(b, TT_GT, x, 0)),
                            tt_and(b, tt_unary(b, TT_IS_FINITE, a), tt_unary(b, TT_IS_FINITE, x)));
   tt_val one = tt_full_like(b, a, 1);
