@@ -24,11 +24,22 @@ c10::ArrayRef<c10::IValue> arguments_of(const Overload& overload, const Stack& s
   return c10::ArrayRef<c10::IValue>(stack).slice(stack.size() - overload.args.size(), overload.args.size());
 }
 
-// Outputs that are no tensors, by plan (known by its metas).
-std::mutex others_lock;
-std::unordered_map<const tt_meta*, std::vector<c10::IValue>> others_by_plan;
+// Outputs that are no tensors are known once the plan is made, which keeps them.
+using Others = std::vector<c10::IValue>;
 
-void push_outputs(const Overload& overload, Stack* stack, tt_outputs* outputs, std::vector<c10::IValue> others) {
+void keep_others(tt_call* call, Others others) {
+  if (!others.empty()) {
+    call->extra = new Others(std::move(others));
+    call->free_extra = [](void* extra) { delete static_cast<Others*>(extra); };
+  }
+}
+// What no plan took over.
+void drop_others(tt_call* call) {
+  delete static_cast<Others*>(call->extra);
+  call->extra = nullptr;
+}
+
+void push_outputs(const Overload& overload, Stack* stack, tt_outputs* outputs, const Others& others) {
   size_t base = stack->size() - overload.args.size();
   c10::SmallVector<c10::IValue, 4> values;
   int next = 0;
@@ -151,7 +162,7 @@ void call_captured(const c10::OperatorHandle& op, const Overload& overload, Stac
 }
 
 // Describes what captured code returned.
-void collect(const Stack& stack, std::vector<at::Tensor>* tensors, std::vector<c10::IValue>* others, const Overload& overload,
+void collect(const Stack& stack, std::vector<at::Tensor>* tensors, Others* others, const Overload& overload,
              const Stack& given) {
   if (overload.outputs_are_mutated) {
     for (int i : overload.mutated) {
@@ -181,19 +192,19 @@ void collect(const Stack& stack, std::vector<at::Tensor>* tensors, std::vector<c
 }
 
 // Makes the call's plan by capturing. Throws what the captured code throws.
-void capture_plan(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments, tt_call* call,
-                  std::vector<c10::IValue>* others) {
+void capture_plan(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments, tt_call* call) {
   tt_capture* capture = nullptr;
   check(tt_capture_begin(call, &capture));
   std::vector<at::Tensor> returned;
   std::vector<tt_tensor> described;
+  Others others;
   try {
     at::AutoDispatchBelowADInplaceOrView below_autograd;
     c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     Stack stack = StandIns(capture, overload).make(arguments);
     Stack given = stack;
     call_captured(op, overload, &stack);
-    collect(stack, &returned, others, overload, given);
+    collect(stack, &returned, &others, overload, given);
     described.resize(returned.size());
     for (size_t k = 0; k < returned.size(); ++k) {
       describe(returned[k], &described[k]);
@@ -202,7 +213,10 @@ void capture_plan(const c10::OperatorHandle& op, const Overload& overload, c10::
     tt_capture_abandon(capture);
     throw;
   }
-  check(tt_capture_end(capture, static_cast<int>(described.size()), described.data()));
+  keep_others(call, std::move(others));
+  tt_status status = tt_capture_end(capture, static_cast<int>(described.size()), described.data());
+  drop_others(call);
+  check(status);
 }
 
 // ---- routes -------------------------------------------------------------------------------------------------------------
@@ -229,11 +243,11 @@ void run_in_capture(const c10::OperatorHandle& op, const Overload& overload, Sta
   CallArgs args(overload, arguments_of(overload, *stack));
   tt_outputs outputs;
   check(tt_capture_call(&args.call, static_cast<int>(inferred.metas.size()), inferred.metas.data(), &outputs));
-  push_outputs(overload, stack, &outputs, std::move(inferred.others));
+  push_outputs(overload, stack, &outputs, inferred.others);
 }
 
 // Makes a plan, or runs the call on the CPU (true).
-bool make_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* stack, std::vector<c10::IValue>* others) {
+bool make_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) {
   const tt_op* entry = tt_overload_op(overload.c);
   if (is_lowered(overload)) {
     bool resized = false;
@@ -245,7 +259,9 @@ bool make_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* s
       return true;
     }
     CallArgs args(overload, arguments_of(overload, *stack));
+    keep_others(&args.call, std::move(inferred.others));
     tt_status status = tt_call_lower(&args.call, static_cast<int>(inferred.metas.size()), inferred.metas.data());
+    drop_others(&args.call);
     if (tt_status_code(status) == TT_UNIMPLEMENTED) {
       std::string reason = tt_status_text(status);
       tt_status_free(status);
@@ -253,7 +269,6 @@ bool make_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* s
       return true;
     }
     check(status);
-    *others = std::move(inferred.others);
     return false;
   }
   if (entry != nullptr && tt_op_route(entry) == TT_ROUTE_FALLBACK) {
@@ -266,7 +281,7 @@ bool make_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* s
   }
   CallArgs args(overload, arguments_of(overload, *stack));
   try {
-    capture_plan(op, overload, arguments_of(overload, *stack), &args.call, others);
+    capture_plan(op, overload, arguments_of(overload, *stack), &args.call);
   } catch (const std::exception& e) {
     // Bad arguments raise on the CPU too, in PyTorch's own words; what cannot be captured is computed there.
     run_on_cpu(op, stack, e.what());
@@ -300,31 +315,14 @@ void run(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) 
       check(tt_call_run(&args.call, &outputs, &hit));
     }
     if (hit) {
-      std::vector<c10::IValue> others;
-      if (outputs.count > 0 && overload.returns.size() > static_cast<size_t>(outputs.count)) {
-        std::lock_guard<std::mutex> guard(others_lock);
-        others = others_by_plan[outputs.items[0].meta];
-      }
-      push_outputs(overload, stack, &outputs, std::move(others));
+      static const Others none;
+      const void* kept = tt_outputs_extra(&outputs);
+      push_outputs(overload, stack, &outputs, kept != nullptr ? *static_cast<const Others*>(kept) : none);
       return;
     }
     TORCH_INTERNAL_ASSERT(attempt < 8, overload.name, ": the plan just made is not found");
-    std::vector<c10::IValue> others;
-    if (make_plan(op, overload, stack, &others)) {
+    if (make_plan(op, overload, stack)) {
       return;
-    }
-    if (!others.empty()) {
-      // Learn the plan's metas by a run of it.
-      CallArgs args(overload, arguments_of(overload, *stack));
-      check(tt_call_run(&args.call, &outputs, &hit));
-      if (hit) {
-        if (outputs.count > 0) {
-          std::lock_guard<std::mutex> guard(others_lock);
-          others_by_plan[outputs.items[0].meta] = others;
-        }
-        push_outputs(overload, stack, &outputs, std::move(others));
-        return;
-      }
     }
   }
 }

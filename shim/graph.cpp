@@ -8,9 +8,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
-#include <atomic>
-#include <mutex>
-#include <unordered_map>
+#include <forward_list>
 
 #include "gil.h"
 #include "graph.h"
@@ -22,7 +20,7 @@ namespace {
 
 constexpr const char* kCapsule = "torch_tpu.graph";
 
-// What the callable returned besides tensors: by output, NULL where a tensor stands.
+// What the callable returned besides tensors: by output, NULL where a tensor stands. Each plan of a graph points to its own.
 struct Template {
   std::vector<PyObject*> constants;
 };
@@ -30,14 +28,13 @@ struct Template {
 struct Graph {
   tt_overload* overload = nullptr;
   PyObject* code = nullptr;
-  std::mutex lock;
-  std::unordered_map<const tt_meta*, Template> templates;  // by plan, known by its metas
+  std::forward_list<Template> templates;  // under Python's lock
 };
 
 void destroy(PyObject* capsule) {
   auto* graph = static_cast<Graph*>(PyCapsule_GetPointer(capsule, kCapsule));
   Py_XDECREF(graph->code);
-  for (auto& [plan, found] : graph->templates) {
+  for (const Template& found : graph->templates) {
     for (PyObject* constant : found.constants) {
       Py_XDECREF(constant);
     }
@@ -214,24 +211,13 @@ PyObject* graph_call(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
       set_precision();
       check(tt_call_run(&args.call, &outputs, &hit));
     }
-    Template fresh;
-    if (!hit) {
-      capture(graph, args, arguments[3], &fresh);
-      NoGil no_gil;
-      check(tt_call_run(&args.call, &outputs, &hit));
-    }
     if (hit) {
-      const tt_meta* plan = outputs.count > 0 ? outputs.items[0].meta : nullptr;
-      std::lock_guard<std::mutex> guard(graph->lock);
-      Template& found = graph->templates[plan];
-      if (!fresh.constants.empty() || found.constants.empty()) {
-        std::swap(found.constants, fresh.constants);
-      }
-      for (PyObject* constant : fresh.constants) {
-        Py_XDECREF(constant);
-      }
-      return wrap_outputs(found, &outputs);
+      return wrap_outputs(*static_cast<const Template*>(tt_outputs_extra(&outputs)), &outputs);
     }
+    graph->templates.emplace_front();
+    args.call.extra = &graph->templates.front();
+    args.call.free_extra = [](void*) {};  // the graph's
+    capture(graph, args, arguments[3], &graph->templates.front());
   }
   TORCH_INTERNAL_ASSERT(false, "the plan just made is not found");
   END_HANDLE_TH_ERRORS

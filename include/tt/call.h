@@ -59,6 +59,10 @@ typedef struct tt_call {
   tt_argument* args;
   tt_generator* generator;  // NULL: the device's default
   int device;
+  // What the caller wants to find again at each run of the plan that is made for this call (results that are no tensors). The plan takes it
+  // over and frees it with `free_extra`; if no plan is made it stays the caller's.
+  void* extra;
+  void (*free_extra)(void* extra);
 } tt_call;
 
 // What PyTorch says an output looks like.
@@ -100,6 +104,8 @@ typedef struct tt_outputs {
   tt_plan* plan;  // NULL in a capture
 } tt_outputs;
 TT_EXPORT void tt_outputs_deinit(tt_outputs* outputs);  // frees the array and lets go of the plan, not of the storages
+
+TT_EXPORT void* tt_outputs_extra(const tt_outputs* outputs);  // the plan's, borrowed; NULL if none
 
 TT_EXPORT TT_NODISCARD tt_status tt_call_run(tt_call* call, tt_outputs* out_outputs, bool* out_hit);
 // metas: num_metas outputs in schema order, lists flattened (for outputs that are arguments: that argument's meta).

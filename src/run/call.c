@@ -147,6 +147,9 @@ static const tt_lower_hooks call_hooks = {hook_read, hook_write, hook_number, ho
 
 void tt_call_adopt_plan(tt_call* call, uint64_t baked, bool precise, tt_plan* plan) {
   tt_bound bound;
+  plan->extra = call->extra;
+  plan->free_extra = call->free_extra;
+  call->extra = NULL;
   atomic_fetch_or(&call->overload->baked, baked);
   if (precise) {
     atomic_store(&call->overload->precise, true);

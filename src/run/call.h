@@ -104,6 +104,8 @@ struct tt_plan {
   uint64_t random_steps;
   int64_t new_bytes;
   bool checks;
+  void* extra;           // the caller's (tt_call)
+  void (*free_extra)(void* extra);
   uint64_t used;
 };
 

@@ -41,6 +41,9 @@ bool tt_overload_uses_precision(const tt_overload* overload) {
 static void destroy_plan(void* obj) {
   tt_plan* plan = obj;
   tt_exec_release(plan->exec);
+  if (plan->extra != NULL) {
+    plan->free_extra(plan->extra);
+  }
   free(plan->text);
   free(plan->source_types);
   free(plan->result_types);
@@ -210,6 +213,8 @@ static void init_outputs(tt_outputs* outputs, int count) {
   outputs->items = count <= 8 ? outputs->inline_items : tt_calloc((size_t)count, sizeof *outputs->items);
   memset(outputs->items, 0, (size_t)count * sizeof *outputs->items);
 }
+void* tt_outputs_extra(const tt_outputs* outputs) { return outputs->plan != NULL ? outputs->plan->extra : NULL; }
+
 void tt_outputs_deinit(tt_outputs* outputs) {
   tt_obj_release(outputs->plan);
   outputs->plan = NULL;
