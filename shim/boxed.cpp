@@ -332,8 +332,12 @@ void Kernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stac
     static std::mutex lock;
     std::lock_guard<std::mutex> guard(lock);
     if (!overload_.has_value()) {
+      check_ = find_check(op.operator_name());
       overload_ = read_schema(op.schema(), op_);
     }
+  }
+  if (C10_UNLIKELY(check_ != nullptr)) {
+    check_(arguments_of(*overload_, *stack));
   }
   run(op, *overload_, stack);
 }

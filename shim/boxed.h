@@ -5,6 +5,10 @@
 
 namespace tt {
 
+// A check of a call's arguments that its plan does not cover; nullptr for most operators (shim/checks.cpp).
+using Check = void (*)(c10::ArrayRef<c10::IValue> arguments);
+Check find_check(const c10::OperatorName& name);
+
 // THE kernel: one object an overload, or one for all ops that have no entry (then it looks the overload up).
 class Kernel final : public c10::OperatorKernel {
  public:
@@ -14,6 +18,7 @@ class Kernel final : public c10::OperatorKernel {
  private:
   const tt_op* op_;
   std::optional<Overload> overload_;
+  Check check_ = nullptr;
 };
 
 // Serves one call of an overload: by its plan, its entry, a captured kernel or decomposition, or the CPU.
