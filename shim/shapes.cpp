@@ -36,6 +36,13 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell(const at::Tensor& input
           at::empty_like(input_gates, at::MemoryFormat::Contiguous)};
 }
 
+at::Tensor like_first(const at::Tensor& self, std::optional<at::Generator>) {
+  return at::empty(self.sizes(), self.options());
+}
+at::Tensor binomial(const at::Tensor& count, const at::Tensor&, std::optional<at::Generator>) {
+  return at::empty(count.sizes(), count.options());
+}
+
 at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
   TORCH_CHECK(self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(), "D tensors");
   TORCH_CHECK(self.scalar_type() == other.scalar_type(), "dot : expected both vectors to have same dtype, but found ",
@@ -45,7 +52,7 @@ at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
   return at::empty({}, self.options());
 }
 
-at::Tensor multinomial(const at::Tensor& self, c10::SymInt count, bool replacement, const std::optional<at::Generator>&) {
+at::Tensor multinomial(const at::Tensor& self, c10::SymInt count, bool replacement, std::optional<at::Generator>) {
   int64_t samples = count.expect_int();
   TORCH_CHECK(self.dim() > 0 && self.dim() <= 2, "prob_dist must be 1 or 2 dim");
   TORCH_CHECK(at::isFloatingType(self.scalar_type()), "multinomial only supports floating-point dtypes for input, got: ",
@@ -109,6 +116,8 @@ TORCH_LIBRARY_IMPL(aten, Meta, m) {
   m.impl("_thnn_fused_gru_cell", gru_cell);
   m.impl("_thnn_fused_gru_cell_backward", gru_cell_backward);
   m.impl("fractional_max_pool3d_backward", fractional_max_pool3d_backward);
+  m.impl("_sample_dirichlet", like_first);
+  m.impl("binomial", binomial);
 }
 
 }  // namespace
