@@ -105,7 +105,8 @@ static tt_val inner(tt_builder* b, tt_val x, tt_val y) {
 }
 TT_OP(dot, "dot(Tensor self, Tensor tensor) -> Tensor") { tt_out(L, 0, inner(b, tt_arg(L, 0), tt_arg(L, 1))); }
 TT_OP(vdot, "vdot(Tensor self, Tensor other) -> Tensor") {
-  tt_out(L, 0, inner(b, tt_unary(b, TT_CHLO_CONJ, tt_arg(L, 0)), tt_arg(L, 1)));
+  tt_val x = tt_arg(L, 0);
+  tt_out(L, 0, inner(b, tt_dtype_is_complex(tt_dtype_of(b, x)) ? tt_unary(b, TT_CHLO_CONJ, x) : x, tt_arg(L, 1)));
 }
 
 TT_OP(addr, "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor") {

@@ -5,7 +5,6 @@
 // them, backward multiplies by the table as a matrix.
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "ops/pool.h"
@@ -117,6 +116,21 @@ static taps make_taps(mode m, int64_t in, int64_t out, bool align, double given,
   }
   return t;
 }
+// For images of bytes the CPU's weights are 16-bit integers with as many binary digits as the largest leaves room for.
+static void round_weights(taps* t) {
+  double most = 0;
+  for (int64_t i = 0; i < t->out * t->count; ++i) {
+    most = t->weight[i] > most ? t->weight[i] : most;
+  }
+  int digits = 0;
+  while (digits < 22 && 0.5 + ldexp(most, digits + 1) < 0x1p15) {
+    digits += 1;
+  }
+  for (int64_t i = 0; i < t->out * t->count; ++i) {
+    double w = ldexp(t->weight[i], digits);
+    t->weight[i] = ldexp(trunc(w + (w < 0 ? -0.5 : 0.5)), -digits);
+  }
+}
 static void free_taps(taps* t) {
   free(t->index);
   free(t->weight);
@@ -208,11 +222,16 @@ static void resample(tt_lower* L, tt_builder* b, mode m, int spatial, bool backw
     int64_t in = backward ? to->dims[dim] : tt_dim_of(b, x, dim);
     int64_t out = backward ? tt_dim_of(b, x, dim) : to->dims[dim];
     taps t = make_taps(m, in, out, align, given, own == TT_F64);
+    if (m >= LINEAR && tt_dtype_class(own) == 'u') {
+      round_weights(&t);
+    }
     x = backward ? backward_dim(b, x, dim, &t) : forward_dim(b, x, dim, &t, !plain);
     free_taps(&t);
-  }
-  if (!plain && tt_dtype_class(to->dtype) == 'u') {
-    x = tt_unary(b, TT_ROUND_EVEN, tt_min(b, tt_max(b, x, tt_like_f(b, x, 0)), tt_like_f(b, x, 255)));
+    if (!plain && tt_dtype_class(to->dtype) == 'u') {
+      // As on the CPU, images of bytes are bytes between the dimensions too.
+      tt_val rounded = tt_unary(b, TT_FLOOR, tt_add_f(b, x, 0.5));
+      x = tt_min(b, tt_max(b, rounded, tt_like_f(b, x, 0)), tt_like_f(b, x, 255));
+    }
   }
   tt_out(L, 0, x);
 }
