@@ -2,6 +2,7 @@
 //
 // Ops whose output size depends on data. Each is at most one program that counts, one read by the host, and programs of fixed
 // size. They are composed of other ops and hold no state.
+#include <ATen/MemoryOverlap.h>
 #include "dynamic.h"
 
 #include <ATen/Functions.h>
@@ -58,6 +59,7 @@ Tensor select_masked(const Tensor& self, const Tensor& mask) {
 }
 
 Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
+  at::assert_no_internal_overlap(out);
   TORCH_CHECK(mask.scalar_type() == at::kBool || mask.scalar_type() == at::kByte,
               "masked_select: expected BoolTensor or ByteTensor for mask");
   TORCH_CHECK(self.scalar_type() == out.scalar_type(), "masked_select(): self and result must have the same scalar type");

@@ -14,6 +14,8 @@
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <set>
+
 namespace tt {
 
 namespace {
@@ -227,18 +229,47 @@ static void ask_meta(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
 }
 
-static void check_overlap(const Overload& overload, c10::ArrayRef<c10::IValue> arguments) {
+// What is written may not lie over itself, nor partly over what is read; in ops that read elements out of order, not over it at all.
+static void check_overlap(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments) {
+  static const std::set<std::string> out_of_order = {"aten::cat",  "aten::gather",       "aten::index_select",
+                                                     "aten::take", "aten::kthvalue"};
+  bool strict = out_of_order.count(op.schema().name()) != 0;
   for (int i : overload.mutated) {
     const c10::IValue& value = arguments[static_cast<size_t>(i)];
-    if (value.isTensor() && value.toTensor().defined()) {
-      at::assert_no_internal_overlap(value.toTensor());
+    if (!value.isTensor() || !value.toTensor().defined()) {
+      continue;
+    }
+    const at::Tensor& written = value.toTensor();
+    at::assert_no_internal_overlap(written);
+    auto check = [&](const at::Tensor& read) {
+      if (!read.defined() || read.is_same(written) || read.device() != written.device()) {
+        TORCH_CHECK(!strict || !read.defined() || !read.is_same(written) || read.numel() == 0,
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                    "location. Please clone() the tensor before performing the operation.");
+      } else if (strict) {
+        at::assert_no_overlap(written, read);
+      } else {
+        at::assert_no_partial_overlap(written, read);
+      }
+    };
+    for (size_t j = 0; j < arguments.size(); ++j) {
+      if (static_cast<int>(j) == i) {
+        continue;
+      }
+      if (arguments[j].isTensor()) {
+        check(arguments[j].toTensor());
+      } else if (arguments[j].isTensorList()) {
+        for (const at::Tensor& read : arguments[j].toTensorVector()) {
+          check(read);
+        }
+      }
     }
   }
 }
 
 Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments, bool* out_resized) {
   *out_resized = false;
-  check_overlap(overload, arguments);
+  check_overlap(op, overload, arguments);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   Inferred result;

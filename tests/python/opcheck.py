@@ -62,9 +62,35 @@ def to_tpu(value):
     return moved.requires_grad_(value.requires_grad)
 
 
-def move(tree):
-    return pytree.tree_map(lambda v: to_tpu(v.resolve_conj().resolve_neg() if isinstance(v, torch.Tensor) else
-                                            (torch.device(DEVICE) if isinstance(v, torch.device) or v == "cpu" else v)), tree)
+def to_tpu_with_aliases(value, bases):
+    """A tensor moved as the view of its storage that it is; `bases` keeps what was moved already."""
+    if value.layout != torch.strided or not value.untyped_storage().nbytes() or value.untyped_storage().nbytes() % value.element_size():
+        return to_tpu(value)
+    key = (value.untyped_storage()._cdata, value.dtype)
+    if key not in bases:
+        flat = torch.empty(0, dtype=value.dtype).set_(value.untyped_storage())
+        bases[key] = flat.clone().to(DEVICE)
+    return bases[key].as_strided(value.size(), value.stride(), value.storage_offset()).requires_grad_(value.requires_grad)
+
+
+# Arguments that PyTorch wants on the CPU whatever the device.
+ON_CPU = {"tensor_split": torch.int64}
+
+
+def move(tree, op=None, aliases=False):
+    bases, done = {}, {}
+
+    def one(v):
+        if not isinstance(v, torch.Tensor):
+            return torch.device(DEVICE) if isinstance(v, torch.device) or v == "cpu" else v
+        if op is not None and ON_CPU.get(op.name) == v.dtype:
+            return v
+        if id(v) not in done:  # the same tensor twice stays one
+            plain = v.resolve_conj().resolve_neg()
+            done[id(v)] = to_tpu_with_aliases(plain, bases) if aliases else to_tpu(plain)
+        return done[id(v)]
+
+    return pytree.tree_map(one, tree)
 
 
 def home(tree):
@@ -117,7 +143,7 @@ def samples(op, dtype, grad, limit, kind="sample_inputs"):
 def check_forward(op, dtype, limit, kind="sample_inputs"):
     for s in samples(op, dtype, False, limit, kind):
         want = op(s.input, *s.args, **s.kwargs)
-        inputs = move((s.input, s.args, s.kwargs))
+        inputs = move((s.input, s.args, s.kwargs), op)
         same(op(inputs[0], *inputs[1], **inputs[2]), want, op, dtype)
 
 
@@ -125,7 +151,7 @@ def check_grad(op, dtype, limit):
     if not op.supports_autograd:
         return
     for s in samples(op, dtype, True, limit):
-        cpu, tpu = (s.input, s.args, s.kwargs), move((s.input, s.args, s.kwargs))
+        cpu, tpu = (s.input, s.args, s.kwargs), move((s.input, s.args, s.kwargs), op)
         grads = []
         for inputs in (cpu, tpu):
             out = op(inputs[0], *inputs[1], **inputs[2])
@@ -146,7 +172,7 @@ def check_inplace(op, dtype, limit):
     if variant is None:
         return
     for s in samples(op, dtype, False, limit):
-        cpu, tpu = copy_tree((s.input, s.args, s.kwargs)), move((s.input, s.args, s.kwargs))
+        cpu, tpu = copy_tree((s.input, s.args, s.kwargs)), move((s.input, s.args, s.kwargs), op)
         try:
             want = variant(cpu[0], *cpu[1], **cpu[2])
         except Exception as e:
@@ -170,7 +196,7 @@ def check_out(op, dtype, limit):
         for shaped in (True, False):
             out = pytree.tree_map(lambda w: torch.empty_like(w, device=DEVICE) if shaped else
                                   torch.empty(0, dtype=w.dtype, device=DEVICE), want)
-            inputs = move((s.input, s.args, s.kwargs))
+            inputs = move((s.input, s.args, s.kwargs), op)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 op(inputs[0], *inputs[1], out=out, **inputs[2])
@@ -187,7 +213,7 @@ def check_error(op, dtype, limit):
             continue
         except Exception as error:
             want = error
-        inputs = move((s.input, s.args, s.kwargs))
+        inputs = move((s.input, s.args, s.kwargs), op, aliases=True)
         try:
             home(op(inputs[0], *inputs[1], **inputs[2]))
             torch.tpu.synchronize()
@@ -214,7 +240,7 @@ def noncontiguous(op, dtype, limit):
     for s in samples(op, dtype, False, limit):
         t = s.noncontiguous()
         want = op(t.input, *t.args, **t.kwargs)
-        inputs = move((t.input, t.args, t.kwargs))
+        inputs = move((t.input, t.args, t.kwargs), op)
         same(op(inputs[0], *inputs[1], **inputs[2]), want, op, dtype)
 
 
