@@ -60,6 +60,8 @@ Tensor select_masked(const Tensor& self, const Tensor& mask) {
 
 Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   at::assert_no_internal_overlap(out);
+  at::assert_no_overlap(out, self);
+  at::assert_no_overlap(out, mask);
   TORCH_CHECK(mask.scalar_type() == at::kBool || mask.scalar_type() == at::kByte,
               "masked_select: expected BoolTensor or ByteTensor for mask");
   TORCH_CHECK(self.scalar_type() == out.scalar_type(), "masked_select(): self and result must have the same scalar type");
