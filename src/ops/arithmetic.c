@@ -17,7 +17,7 @@ tt_pair tt_arg_pair(tt_lower* L, int i, int j, tt_promotion promotion) {
   return p;
 }
 
-// ---- sums and products --------------------------------------------------------------------------------------------------
+// ---- sums and products ----------------------------------------------------------------------------------------------
 
 tt_val tt_add_scaled(tt_builder* b, tt_prim prim, tt_val x, tt_val y, tt_val scale) {
   bool boolean = tt_dtype_of(b, y) == TT_BOOL;
@@ -76,7 +76,7 @@ static void lerp(tt_lower* L, tt_builder* b) {
 TT_OP(lerp_scalar, "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor") { lerp(L, b); }
 TT_OP(lerp_tensor, "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor") { lerp(L, b); }
 
-// ---- quotients and remainders -------------------------------------------------------------------------------------------
+// ---- quotients and remainders ---------------------------------------------------------------------------------------
 
 tt_val tt_true_div(tt_builder* b, tt_val x, tt_val y) { return tt_div(b, x, y); }
 
@@ -146,7 +146,7 @@ TT_OP(remainder_number, "remainder.Scalar_Tensor(Scalar self, Tensor other) -> T
   tt_out(L, 0, tt_remainder(b, p.x, p.y));
 }
 
-// ---- powers -------------------------------------------------------------------------------------------------------------
+// ---- powers ---------------------------------------------------------------------------------------------------------
 
 tt_val tt_power(tt_builder* b, tt_val x, tt_val y) {
   tt_dtype dtype = tt_dtype_of(b, x);
@@ -233,7 +233,7 @@ TT_OP(ldexp, "ldexp.Tensor(Tensor self, Tensor other) -> Tensor") {
   tt_out(L, 0, tt_mul(b, tt_arg_as(L, 0, dtype), tt_bin(b, TT_POW, tt_like_f(b, y, 2), y)));
 }
 
-// ---- largest and smallest -----------------------------------------------------------------------------------------------
+// ---- largest and smallest -------------------------------------------------------------------------------------------
 
 TT_ROW2(maximum, "maximum(Tensor self, Tensor other) -> Tensor", TT_NO_COMPUTE, TT_MAX);
 TT_ROW2(minimum, "minimum(Tensor self, Tensor other) -> Tensor", TT_NO_COMPUTE, TT_MIN);
@@ -247,7 +247,7 @@ static void other_than_nan(tt_lower* L, tt_builder* b, tt_prim prim) {
 TT_OP(fmax, "fmax(Tensor self, Tensor other) -> Tensor") { other_than_nan(L, b, TT_MAX); }
 TT_OP(fmin, "fmin(Tensor self, Tensor other) -> Tensor") { other_than_nan(L, b, TT_MIN); }
 
-// ---- bits and signs -----------------------------------------------------------------------------------------------------
+// ---- bits and signs -------------------------------------------------------------------------------------------------
 
 tt_val tt_copy_sign(tt_builder* b, tt_val size, tt_val sign) {
   tt_val positive = tt_unary(b, TT_ABS, size);
@@ -314,7 +314,7 @@ TT_OP(rshift, "__rshift__.Tensor(Tensor self, Tensor other) -> Tensor") { shift(
 TT_OP(lshift_scalar, "__lshift__.Scalar(Tensor self, Scalar other) -> Tensor") { shift(L, b, true); }
 TT_OP(rshift_scalar, "__rshift__.Scalar(Tensor self, Scalar other) -> Tensor") { shift(L, b, false); }
 
-// ---- number theory ------------------------------------------------------------------------------------------------------
+// ---- number theory --------------------------------------------------------------------------------------------------
 
 static void not_yet_zero(tt_builder* b, const tt_val* args, tt_val* results, __attribute__((unused)) void* ctx) {
   int64_t dims[TT_MAX_RANK];
@@ -355,7 +355,7 @@ TT_OP(lcm, "lcm(Tensor self, Tensor other) -> Tensor") {
   tt_out(L, 0, tt_where(b, none, tt_like_i(b, out, 0), out));
 }
 
-// ---- logarithms ---------------------------------------------------------------------------------------------------------
+// ---- logarithms -----------------------------------------------------------------------------------------------------
 
 static void log_add_exp(tt_lower* L, tt_builder* b, double ln_base) {
   tt_pair p = tt_arg_pair(L, 0, 1, TT_INT_TO_FLOAT);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bessel and Airy functions, by the approximations of the Cephes library, without branches: each is evaluated on arguments moved into
+// Bessel and Airy functions, by the approximations of the Cephes library, without branches: each is evaluated on
+// arguments moved into
 // its own range, and the right one is chosen.
 #include <math.h>
 
@@ -39,7 +40,7 @@ static tt_val at_most(tt_builder* b, tt_val x, double high) { return tt_min(b, x
 static tt_val square(tt_builder* b, tt_val x) { return tt_mul(b, x, x); }
 static tt_val over(tt_builder* b, double number, tt_val x) { return tt_div(b, tt_like_f(b, x, number), x); }
 
-// ---- modified, first kind -----------------------------------------------------------------------------------------------
+// ---- modified, first kind -------------------------------------------------------------------------------------------
 
 tt_val tt_bessel_i(tt_builder* b, tt_val x, int order, bool scaled) {
   tt_val size = tt_unary(b, TT_ABS, x);
@@ -63,7 +64,7 @@ BESSEL_I(i1e, "special_i1e", 1, true)
 BESSEL_I(modified_i0, "special_modified_bessel_i0", 0, false)
 BESSEL_I(modified_i1, "special_modified_bessel_i1", 1, false)
 
-// ---- modified, second kind ----------------------------------------------------------------------------------------------
+// ---- modified, second kind ------------------------------------------------------------------------------------------
 
 static tt_val bessel_k(tt_builder* b, tt_val x, int order, bool scaled) {
   tt_val small = at_most(b, x, 2);
@@ -91,7 +92,7 @@ BESSEL_K(modified_k1, "special_modified_bessel_k1", "self", 1, false)
 BESSEL_K(scaled_k0, "special_scaled_modified_bessel_k0", "x", 0, true)
 BESSEL_K(scaled_k1, "special_scaled_modified_bessel_k1", "x", 1, true)
 
-// ---- first and second kind ----------------------------------------------------------------------------------------------
+// ---- first and second kind ------------------------------------------------------------------------------------------
 
 // Hankel's expansion for x > 5: J if `cosine`, else Y.
 static tt_val hankel(tt_builder* b, tt_val x, int order, bool cosine) {
@@ -152,7 +153,7 @@ TT_OP(spherical_bessel_j0, "special_spherical_bessel_j0(Tensor x) -> Tensor") {
   tt_out(L, 0, tt_where(b, tt_is_inf(b, x), tt_like_f(b, x, 0), out));
 }
 
-// ---- Airy ---------------------------------------------------------------------------------------------------------------
+// ---- Airy -----------------------------------------------------------------------------------------------------------
 
 TT_OP(airy_ai, "special_airy_ai(Tensor x) -> Tensor") {
   const double root = 0.564189583547756286948;  // 1 / sqrt(pi)

@@ -24,7 +24,7 @@ TT_OP(logical_or, "logical_or(Tensor self, Tensor other) -> Tensor") { logical(L
 TT_OP(logical_xor, "logical_xor(Tensor self, Tensor other) -> Tensor") { logical(L, b, TT_XOR); }
 TT_OP(logical_not, "logical_not(Tensor self) -> Tensor") { tt_out(L, 0, tt_not(b, tt_convert(b, tt_arg(L, 0), TT_BOOL))); }
 
-// ---- kinds of numbers ---------------------------------------------------------------------------------------------------
+// ---- kinds of numbers -----------------------------------------------------------------------------------------------
 
 TT_OP(isnan, "isnan(Tensor self) -> Tensor") { tt_out(L, 0, tt_is_nan(b, tt_arg(L, 0))); }
 TT_OP(isinf, "isinf(Tensor self) -> Tensor") { tt_out(L, 0, tt_is_inf(b, tt_arg(L, 0))); }
@@ -40,7 +40,7 @@ TT_OP(isfinite, "isfinite(Tensor self) -> Tensor") {
   tt_out(L, 0, tt_not(b, tt_or(b, tt_is_nan(b, x), tt_is_inf(b, x))));
 }
 
-// ---- choice -------------------------------------------------------------------------------------------------------------
+// ---- choice ---------------------------------------------------------------------------------------------------------
 
 TT_OP(where, "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor") {
   tt_dtype dtype = tt_common_dtype2(L, 1, 2);
@@ -75,7 +75,7 @@ TT_OP(clamp_min_tensor, "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor") {
 TT_OP(clamp_max, "clamp_max(Tensor self, Scalar max) -> Tensor") { clamp(L, b, -1, 1); }
 TT_OP(clamp_max_tensor, "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor") { clamp(L, b, -1, 1); }
 
-// ---- membership ---------------------------------------------------------------------------------------------------------
+// ---- membership -----------------------------------------------------------------------------------------------------
 
 // Each element against each test element; XLA fuses the comparison into the reduction.
 static void is_in(tt_lower* L, tt_builder* b) {

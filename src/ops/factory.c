@@ -3,7 +3,7 @@
 // Tensors from numbers: filling, ranges, triangles.
 #include "ops/pointwise.h"
 
-// ---- filling ------------------------------------------------------------------------------------------------------------
+// ---- filling --------------------------------------------------------------------------------------------------------
 
 TT_OP(fill, "fill.Scalar(Tensor self, Scalar value) -> Tensor") { tt_out(L, 0, tt_arg_scalar(L, 1, tt_out_type(L, 0)->dtype)); }
 TT_OP(fill_tensor, "fill.Tensor(Tensor self, Tensor value) -> Tensor") {
@@ -29,7 +29,7 @@ static void eye(tt_lower* L, tt_builder* b) {
 TT_OP(eye, "eye.out(SymInt n, *, Tensor(a!) out) -> Tensor(a!)") { eye(L, b); }
 TT_OP(eye_m, "eye.m_out(SymInt n, SymInt m, *, Tensor(a!) out) -> Tensor(a!)") { eye(L, b); }
 
-// ---- ranges -------------------------------------------------------------------------------------------------------------
+// ---- ranges ---------------------------------------------------------------------------------------------------------
 
 // The output's elements counted in row-major order, whatever its rank.
 static tt_val positions(tt_lower* L, tt_builder* b, tt_dtype dtype) {
@@ -90,7 +90,7 @@ TT_OP(logspace, "logspace.out(Scalar start, Scalar end, int steps, float base=10
   out_in_order(L, b, tt_power(b, tt_expand_like(b, base, exponent), exponent));
 }
 
-// ---- triangles ----------------------------------------------------------------------------------------------------------
+// ---- triangles ------------------------------------------------------------------------------------------------------
 
 // Keeps elements (row, column) with column - row <= diagonal, or >=.
 static void triangle(tt_lower* L, tt_builder* b, tt_cmp cmp) {

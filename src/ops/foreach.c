@@ -9,7 +9,7 @@
 static tt_dtype dtype_at(tt_lower* L, int j) { return tt_dtype_compute(tt_out_type(L, j)->dtype); }
 static tt_val read_at(tt_lower* L, int i, int j, tt_dtype dtype) { return tt_convert(tt_lower_builder(L), tt_arg_at(L, i, j), dtype); }
 
-// ---- one operand --------------------------------------------------------------------------------------------------------
+// ---- one operand ----------------------------------------------------------------------------------------------------
 
 typedef tt_val (*unary_fn)(tt_builder* b, tt_val x);
 
@@ -91,7 +91,7 @@ TT_OP(foreach_clone, "_foreach_clone(Tensor[] self, *, MemoryFormat? memory_form
   }
 }
 
-// ---- two operands -------------------------------------------------------------------------------------------------------
+// ---- two operands ---------------------------------------------------------------------------------------------------
 
 typedef tt_val (*binary_fn)(tt_builder* b, tt_val x, tt_val y);
 typedef enum form { NUMBER, NUMBERS, LIST, TENSOR } form;
@@ -190,7 +190,7 @@ TT_OP(foreach_pow_base, "_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] expo
   }
 }
 
-// ---- three operands -----------------------------------------------------------------------------------------------------
+// ---- three operands -------------------------------------------------------------------------------------------------
 
 static void each_addc(tt_lower* L, tt_builder* b, form kind, binary_fn fn) {
   for (int j = 0; j < tt_arg_count(L, 0); ++j) {
@@ -222,7 +222,7 @@ TT_OP(foreach_lerp_numbers, "_foreach_lerp.ScalarList(Tensor[] self, Tensor[] te
 }
 TT_OP(foreach_lerp_list, "_foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[]") { each_lerp(L, b, LIST); }
 
-// ---- reductions ---------------------------------------------------------------------------------------------------------
+// ---- reductions -----------------------------------------------------------------------------------------------------
 
 static tt_val reduce_all(tt_builder* b, tt_reduce_kind kind, tt_val x) {
   int64_t dims[TT_MAX_RANK];

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fused optimizers and gradient scaling: a step of all parameters is one program. The learning rate is a run-time input; what
+// Fused optimizers and gradient scaling: a step of all parameters is one program. The learning rate is a run-time
+// input; what
 // hardly ever changes (betas, weight decay, eps) is baked in, so that 1 - beta^step is exact.
 //
-// All of these return nothing: output k is element k of the changed lists, one list after the other. An output left unset keeps its
+// All of these return nothing: output k is element k of the changed lists, one list after the other. An output left
+// unset keeps its
 // argument as it is.
 #include <math.h>
 
@@ -59,7 +61,7 @@ static tt_val bias_correction(tt_builder* b, double beta, tt_val step) {
   return tt_neg(b, tt_unary(b, TT_EXPM1, tt_mul_f(b, step, log(beta))));
 }
 
-// ---- Adam ---------------------------------------------------------------------------------------------------------------
+// ---- Adam -----------------------------------------------------------------------------------------------------------
 
 enum { SELF, GRADS, EXP_AVGS, EXP_AVG_SQS, MAX_EXP_AVG_SQS, STEPS, LR, BETA1, BETA2, DECAY, EPS, AMSGRAD, MAXIMIZE, SCALE, FOUND_INF };
 
@@ -107,7 +109,7 @@ TT_OP(fused_adam_lr, "_fused_adam_.tensor_lr" ADAM_LISTS "Tensor" ADAM_REST) { a
 TT_OP(fused_adamw, "_fused_adamw_" ADAM_LISTS "float" ADAM_REST) { adam(L, b, true); }
 TT_OP(fused_adamw_lr, "_fused_adamw_.tensor_lr" ADAM_LISTS "Tensor" ADAM_REST) { adam(L, b, true); }
 
-// ---- SGD ----------------------------------------------------------------------------------------------------------------
+// ---- SGD ------------------------------------------------------------------------------------------------------------
 
 static void sgd(tt_lower* L, tt_builder* b) {
   double decay = tt_arg_float(L, 3);
@@ -140,7 +142,7 @@ static void sgd(tt_lower* L, tt_builder* b) {
 TT_OP(fused_sgd, "_fused_sgd_" SGD_LISTS "float" SGD_REST) { sgd(L, b); }
 TT_OP(fused_sgd_lr, "_fused_sgd_.tensor_lr" SGD_LISTS "Tensor" SGD_REST) { sgd(L, b); }
 
-// ---- Adagrad ------------------------------------------------------------------------------------------------------------
+// ---- Adagrad --------------------------------------------------------------------------------------------------------
 
 static void adagrad(tt_lower* L, tt_builder* b) {
   double lr_decay = tt_arg_float(L, 5);
@@ -168,7 +170,7 @@ static void adagrad(tt_lower* L, tt_builder* b) {
 TT_OP(fused_adagrad, "_fused_adagrad_" ADAGRAD_LISTS "Tensor(d!)[] state_steps, *, float" ADAGRAD_REST) { adagrad(L, b); }
 TT_OP(fused_adagrad_lr, "_fused_adagrad_.tensor_lr" ADAGRAD_LISTS "Tensor[] state_steps, *, Tensor" ADAGRAD_REST) { adagrad(L, b); }
 
-// ---- gradient scaling ---------------------------------------------------------------------------------------------------
+// ---- gradient scaling -----------------------------------------------------------------------------------------------
 
 TT_OP(amp_unscale, "_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()") {
   int n = tt_arg_count(L, 0);

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-// ---- exact --------------------------------------------------------------------------------------------------------------
+// ---- exact ----------------------------------------------------------------------------------------------------------
 
 TT_ROW(neg, "neg(Tensor self) -> Tensor", TT_NO_COMPUTE, TT_NEG);
 TT_ROW(bitwise_not, "bitwise_not(Tensor self) -> Tensor", TT_NO_COMPUTE, TT_NOT);
@@ -132,7 +132,7 @@ TT_OP(frexp, "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)") 
   tt_out(L, 1, tt_where(b, ordinary, e, tt_like_i(b, e, 0)));
 }
 
-// ---- analytic -----------------------------------------------------------------------------------------------------------
+// ---- analytic -------------------------------------------------------------------------------------------------------
 
 TT_ROW(exp, "exp(Tensor self) -> Tensor", TT_INT_TO_FLOAT, TT_EXP);
 TT_ROW(expm1, "expm1(Tensor self) -> Tensor", TT_INT_TO_FLOAT, TT_EXPM1);

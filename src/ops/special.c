@@ -14,9 +14,10 @@ static tt_val at_least(tt_builder* b, tt_val x, double low) { return tt_max(b, x
 static tt_val at_most(tt_builder* b, tt_val x, double high) { return tt_min(b, x, tt_like_f(b, x, high)); }
 static tt_val log_of(tt_builder* b, tt_val x) { return tt_unary(b, TT_LOG, x); }
 
-// ---- polygamma and zeta -------------------------------------------------------------------------------------------------
+// ---- polygamma and zeta ---------------------------------------------------------------------------------------------
 
-// Sums up (q + i)^-s while q + i <= 0; chlo's expansion is exact only right of there. State: a counter, s, q, and the sum.
+// Sums up (q + i)^-s while q + i <= 0; chlo's expansion is exact only right of there. State: a counter, s, q, and
+// the sum.
 static void left_of_zero(tt_builder* b, const tt_val* args, tt_val* results, __attribute__((unused)) void* ctx) {
   int64_t dims[TT_MAX_RANK];
   int rank = tt_rank_of(b, args[2]);
@@ -95,7 +96,7 @@ TT_OP(mvlgamma, "mvlgamma(Tensor self, int p) -> Tensor") {
   tt_out(L, 0, sum);
 }
 
-// ---- incomplete gamma ---------------------------------------------------------------------------------------------------
+// ---- incomplete gamma -----------------------------------------------------------------------------------------------
 
 // x^a exp(-x) / gamma(a + 1).
 static tt_val gamma_factor(tt_builder* b, tt_val a, tt_val x) {
@@ -203,7 +204,7 @@ TT_OP(igammac, "igammac(Tensor self, Tensor other) -> Tensor") {
   tt_out(L, 0, incomplete_gamma(b, p.x, p.y, true));
 }
 
-// ---- normal distribution ------------------------------------------------------------------------------------------------
+// ---- normal distribution --------------------------------------------------------------------------------------------
 
 // exp(x^2) erfc(x).
 static tt_val erfcx(tt_builder* b, tt_val x) {
@@ -261,7 +262,7 @@ TT_OP(entr, "special_entr(Tensor self) -> Tensor") {
   tt_out(L, 0, tt_where(b, tt_is_nan(b, x), x, out));
 }
 
-// ---- orthogonal polynomials ---------------------------------------------------------------------------------------------
+// ---- orthogonal polynomials -----------------------------------------------------------------------------------------
 
 typedef enum family { CHEBYSHEV, HERMITE_H, HERMITE_HE, LAGUERRE, LEGENDRE } family;
 
@@ -335,7 +336,7 @@ POLYNOMIAL(hermite_polynomial_he, HERMITE_HE, 1, 0, false)
 POLYNOMIAL(laguerre_polynomial_l, LAGUERRE, -1, 1, false)
 POLYNOMIAL(legendre_polynomial_p, LEGENDRE, 1, 0, false)
 
-// ---- windows ------------------------------------------------------------------------------------------------------------
+// ---- windows --------------------------------------------------------------------------------------------------------
 
 static tt_val window_positions(tt_lower* L, tt_builder* b, tt_dtype dtype) {
   tt_type type = *tt_out_type(L, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Coefficients of the rational and Chebyshev approximations in special.c, highest power first. They are those of the Cephes library
+// Coefficients of the rational and Chebyshev approximations in special.c, highest power first. They are those of the
+// Cephes library
 // (Stephen L. Moshier), as used by SciPy and PyTorch.
 #ifndef TT_OPS_SPECIAL_TABLES_H
 #define TT_OPS_SPECIAL_TABLES_H

@@ -8,6 +8,8 @@ import torch
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float32, torch.bfloat16, torch.float64], ids=str)
 def test_arange_in_any_order(dtype):
     for numbers in [(0,), (2,), (0, 0), (3, 8), (5,), (8, 3, -2), (0.5, 3, 0.25), (0,), (-4, 4, 3), (7, 8)]:
+        if not dtype.is_floating_point and any(isinstance(n, float) for n in numbers):
+            continue
         want = torch.arange(*numbers, dtype=dtype)
         got = torch.arange(*numbers, dtype=dtype, device="tpu")
         torch.testing.assert_close(got.cpu(), want)

@@ -6,7 +6,6 @@ import warnings
 import pytest
 import torch
 from torch.testing._internal import common_methods_invocations as database
-from torch.testing._internal.common_utils import TestCase  # noqa: F401
 
 OPTIMIZERS = [
     (torch.optim.AdamW, {"lr": 1e-2, "weight_decay": 0.1}),
