@@ -225,6 +225,9 @@ void CallArgs::add(const Overload& overload, size_t index, const c10::IValue& va
       a.runtime = true;
       for (const c10::IValue& item : value.toListRef()) {
         numbers_.push_back(scalar_of(item));
+        if (item.isBool()) {
+          numbers_.back().kind = 'b';  // the class decides types
+        }
         a.count += 1;
       }
       break;

@@ -69,7 +69,7 @@ const double* tt_arg_floats(tt_lower* L, int i, int* out_count);
 const char* tt_arg_string(tt_lower* L, int i);               // "" if None
 tt_dtype tt_arg_dtype_or(tt_lower* L, int i, tt_dtype value);  // a ScalarType argument, `value` if None
 char tt_arg_number_class(const tt_lower* L, int i);          // of a Scalar: 'b', 'i', 'f', 'c'
-char tt_arg_number_class_at(const tt_lower* L, int i, int j);  // of element j of a Scalar[]: 'i' for bool too
+char tt_arg_number_class_at(const tt_lower* L, int i, int j);  // of element j of a Scalar[]
 
 // ---- results ----------------------------------------------------------------------------------------------------------------
 int tt_out_count(const tt_lower* L);

@@ -98,8 +98,8 @@ def test_foreach(op, dtype):
     checked = 0
     close = {"rtol": 1e-5, "atol": 1e-4} if dtype == torch.complex64 else {}
     for sample in samples[:: max(1, len(samples) // 12)]:
-        if op.name == "_foreach_sub" and sample.args and isinstance(sample.args[0], list) and isinstance(sample.args[0][0], bool):
-            continue  # numbers in a list come to us without their being bool
+        if op.name == "_foreach_pow" and dtype == torch.bool:
+            continue  # PyTorch's Meta kernel says int64 for a bool to the power True, its CPU kernel bool
         for function in (op.method_variant, op.inplace_variant):
             if function is None:
                 continue
