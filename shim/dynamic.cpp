@@ -137,7 +137,9 @@ std::tuple<Tensor, Tensor, Tensor> unique_rows(const Tensor& self, int64_t dim, 
     rows = at::index_select(rows, 0, order);
   }
   Runs runs = runs_of(at::ne(rows.slice(0, 1), rows.slice(0, 0, n - 1)).any(1), n);
-  Tensor chosen = at::index_select(self, dim, sort ? at::index_select(order, 0, runs.starts) : runs.starts);
+  auto sizes = self.moveaxis(dim, 0).sizes().vec();
+  sizes[0] = runs.starts.size(0);
+  Tensor chosen = at::index_select(rows, 0, runs.starts).reshape(sizes).moveaxis(0, dim);
   Tensor where = none;
   if (inverse) {
     where = run_numbers(runs);

@@ -55,8 +55,14 @@ def to_tpu(value):
     moved = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=DEVICE)
     with torch.no_grad():
         span = 1 + sum((n - 1) * s for n, s in zip(value.size(), value.stride())) if value.numel() else 0
-        base = torch.as_strided(value.detach(), (span,), (1,)).clone()
-        torch.as_strided(moved, (span,), (1,)).copy_(base)
+        held = value.untyped_storage().nbytes() // value.element_size()
+        if value.storage_offset() != 0 or held > span > 0:
+            # Part of a storage: as_strided may reach the rest.
+            base = torch.as_strided(value.detach(), (held,), (1,), 0).to(DEVICE)
+            moved = torch.as_strided(base, value.size(), value.stride(), value.storage_offset()).detach()
+        else:
+            base = torch.as_strided(value.detach(), (span,), (1,)).clone()
+            torch.as_strided(moved, (span,), (1,)).copy_(base)
     if value.is_conj():
         moved = moved.conj() if not value.is_conj() else moved
     return moved.requires_grad_(value.requires_grad)
