@@ -5,6 +5,7 @@ strict  each op is launched at once and runs while Python goes on, as on CUDA; t
 debug   the same, and waits for each op: a failure names the op and the line of Python
 fused   ops are recorded and run many as one program, at the latest when a value is read or an optimizer's step ends"""
 
+import atexit
 import contextlib
 import enum
 
@@ -34,6 +35,8 @@ def _set(code):
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         _cuts = register_optimizer_step_post_hook(_cut)
+        # A worker may be compiling when Python ends; the plugin must not go under its feet.
+        atexit.register(_C.memory_cache_clear)
     _C.mode_set(code)
 
 

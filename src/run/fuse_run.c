@@ -18,6 +18,11 @@ typedef struct fused {
   tt_device* device;
 } fused;
 
+// A trace that finds this many compilations waiting is not compiled this time: it may be one of many that never come again.
+enum { MAX_COMPILING = 4 };
+
+static int compiling;                      // under the runtime lock
+static _Atomic bool stopping;              // compilations not yet begun are not worth beginning
 static tt_map* programs;                   // key -> fused; under the runtime lock
 static tt_pool* pool;                      // one compile worker; under the run lock
 static tt_mutex run_lock = TT_MUTEX_INIT;  // one trace runs at a time; taken before the runtime lock
@@ -212,7 +217,10 @@ static tt_status run_call_by_call(tt_fuse* f) {
 static void compile_fused(void* arg) {
   fused* program = arg;
   tt_exec* exec = NULL;
-  tt_status status = tt_compile(program->device, "fused", program->text, &exec);
+  tt_status status = NULL;
+  if (!atomic_load(&stopping)) {
+    status = tt_compile(program->device, "fused", program->text, &exec);
+  }
   if (status != NULL) {
     tt_warn("a fused program does not compile, its calls run one by one: %s", tt_status_text(status));
     tt_status_free(status);
@@ -220,6 +228,7 @@ static void compile_fused(void* arg) {
   tt_lock();
   program->exec = exec;
   program->state = exec != NULL ? FUSED_READY : FUSED_FAILED;
+  compiling -= 1;
   free(program->text);
   program->text = NULL;
   tt_unlock();
@@ -239,7 +248,21 @@ static char* print(tt_fuse* f, const shape* s) {
   return printed;
 }
 
+static void forget_program(void* item, void* ctx) {
+  (void)ctx;
+  fused* program = item;
+  tt_exec_release(program->exec);
+  free(program->text);
+  free(program);
+}
+
 static fused* program_locked(tt_fuse* f) {
+  // Full of traces, most of which never came again: start anew, when no worker holds one.
+  if (programs != NULL && compiling == 0 && tt_map_count(programs) >= (size_t)tt_knobs()->cache_programs) {
+    tt_map_each(programs, forget_program, NULL);
+    tt_map_destroy(programs);
+    programs = NULL;
+  }
   if (programs == NULL) {
     programs = tt_map_create();
   }
@@ -272,8 +295,10 @@ static tt_status run_trace(tt_fuse* f) {
   shape s = shape_of_locked(f);
   finish_key(f, &s);
   fused* program = program_locked(f);
-  bool submit = status == NULL && program->state == FUSED_NEW && s.num_outputs > 0 && f->nodes.count > 1;
+  bool submit = status == NULL && program->state == FUSED_NEW && s.num_outputs > 0 && f->nodes.count > 1 &&
+                compiling < MAX_COMPILING;
   if (submit) {
+    compiling += 1;
     program->state = FUSED_COMPILING;
   }
   tt_unlock();
@@ -328,19 +353,13 @@ tt_status tt_fuse_flush(tt_device* d) {
   return status;
 }
 
-static void forget_program(void* item, void* ctx) {
-  (void)ctx;
-  fused* program = item;
-  tt_exec_release(program->exec);
-  free(program->text);
-  free(program);
-}
-
 void tt_fuse_forget(void) {
   tt_mutex_lock(&run_lock);
   if (pool != NULL) {
-    tt_pool_destroy(pool);  // compilations under way end first
+    atomic_store(&stopping, true);
+    tt_pool_destroy(pool);  // the compilation under way ends first
     pool = NULL;
+    atomic_store(&stopping, false);
   }
   tt_lock();
   tt_map* old = programs;
