@@ -42,6 +42,10 @@ def _register():
     torch.backends.tpu = _backends
     sys.modules["torch.backends.tpu"] = _backends
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    if torch.distributed.is_available():  # `import torch` has imported it already
+        from torch_tpu import _distributed
+
+        _distributed.register()
     if "torch._dynamo.device_interface" in sys.modules:
         _register_dynamo_interface(sys.modules["torch._dynamo.device_interface"])
     else:
