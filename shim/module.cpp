@@ -8,6 +8,7 @@
 
 #include "gil.h"
 #include "graph.h"
+#include "process_group.h"
 #include "python.h"
 #include "shim.h"
 
@@ -345,6 +346,7 @@ PyMethodDef methods[] = {
     {"cache_usage", cache_usage, METH_NOARGS, "(files, bytes) of the disk cache."},
     {"cache_clear", cache_clear, METH_NOARGS, "Removes the files of the disk cache."},
     {"memory_cache_clear", memory_cache_clear, METH_NOARGS, "Forgets plans and programs held in memory."},
+    {"process_group", process_group, METH_VARARGS, "(gloo backend, timeout in ms) -> backend tpu_dist around it"},
     {"set_finder", set_finder_callable, METH_O, "Sets the function that finds a plugin."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -44,6 +44,10 @@ def _register():
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     if _C.mode_get() == 2:  # started in fused mode by the environment: its cuts are set up in Python
         _device.set_eager_mode("fused")
+    if torch.distributed.is_available():  # `import torch` has imported it already
+        from torch_tpu import _distributed
+
+        _distributed.register()
     if "torch._dynamo.device_interface" in sys.modules:
         _register_dynamo_interface(sys.modules["torch._dynamo.device_interface"])
     else:
