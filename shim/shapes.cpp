@@ -36,6 +36,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell(const at::Tensor& input
           at::empty_like(input_gates, at::MemoryFormat::Contiguous)};
 }
 
+std::tuple<at::Tensor, at::Tensor> geqrf(const at::Tensor& self) {
+  TORCH_CHECK(self.dim() >= 2, "torch.geqrf: input must have at least 2 dimensions.");
+  at::Tensor columns = at::empty(self.mT().sizes(), self.options()).mT();
+  at::DimVector sizes(self.sizes().slice(0, static_cast<size_t>(self.dim() - 1)));
+  sizes.back() = std::min(self.size(-2), self.size(-1));
+  return {columns, at::empty(sizes, self.options())};
+}
+
 at::Tensor like_first(const at::Tensor& self, std::optional<at::Generator>) {
   return at::empty(self.sizes(), self.options());
 }
@@ -116,6 +124,7 @@ TORCH_LIBRARY_IMPL(aten, Meta, m) {
   m.impl("_thnn_fused_gru_cell", gru_cell);
   m.impl("_thnn_fused_gru_cell_backward", gru_cell_backward);
   m.impl("fractional_max_pool3d_backward", fractional_max_pool3d_backward);
+  m.impl("geqrf", geqrf);
   m.impl("_sample_dirichlet", like_first);
   m.impl("binomial", binomial);
 }

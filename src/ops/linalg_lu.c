@@ -199,6 +199,16 @@ static void unpack(tt_lower* L, tt_builder* b, tt_val factors, tt_val order, boo
   tt_out(L, 1, tt_const_i(b, dtype, 0));
   tt_out(L, 2, tt_const_i(b, dtype, 0));
 }
+// P, L, U of matrices without elements.
+static void unpack_nothing(tt_lower* L, tt_builder* b, bool pivots) {
+  for (int k = 0; k < 3; ++k) {
+    const tt_type* t = tt_out_type(L, k);
+    bool eye = k == 0 && pivots && tt_type_elements(t) > 0;
+    if (tt_out_wanted(L, k)) {
+      tt_out(L, k, eye ? tt_mat_eye(b, t->dtype, t->dims[t->rank - 2], t->dims[t->rank - 1]) : tt_const_i(b, t->dtype, 0));
+    }
+  }
+}
 TT_OP(linalg_lu, "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)") {
   tt_val a = tt_arg(L, 0);
   if (!tt_arg_bool(L, 1)) {
@@ -206,15 +216,7 @@ TT_OP(linalg_lu, "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L
     return;
   }
   if (tt_type_elements(tt_type_of(b, a)) == 0) {
-    for (int k = 1; k < 3; ++k) {
-      tt_out(L, k, tt_const_i(b, tt_dtype_of(b, a), 0));
-    }
-    const tt_type* p = tt_out_type(L, 0);
-    tt_out(L, 0, tt_mat_eye(b, p->dtype, p->dims[p->rank - 2], p->dims[p->rank - 1]));
-    const tt_type* l = tt_out_type(L, 1);
-    if (tt_type_elements(l) > 0) {
-      tt_out(L, 1, tt_mat_eye(b, l->dtype, l->dims[l->rank - 2], l->dims[l->rank - 1]));
-    }
+    unpack_nothing(L, b, true);
     return;
   }
   lu f = factorize(b, a);
@@ -224,7 +226,7 @@ TT_OP(lu_unpack, "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=T
                  "Tensor U)") {
   tt_val a = tt_arg(L, 0);
   if (tt_type_elements(tt_type_of(b, a)) == 0) {
-    tt_unsupported(L, "matrices without elements");
+    unpack_nothing(L, b, tt_arg_bool(L, 3));
     return;
   }
   a = tt_mat_flat(b, a);
