@@ -430,21 +430,21 @@ def train(net, rank):
 @both
 def distributed_data_parallel(rank):
     want = reference()
-    for kind in "plain", "hook", "bf16 hook":
+    for kind in "plain", "hook", "fp16 hook":
         net = nn.parallel.DistributedDataParallel(model())
         if kind == "hook":
             from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
             net.register_comm_hook(None, allreduce_hook)
-        if kind == "bf16 hook":
-            from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
+        if kind == "fp16 hook":
+            from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
-            net.register_comm_hook(None, bf16_compress_hook)
+            net.register_comm_hook(None, fp16_compress_hook)
         for _ in range(2):
             net.zero_grad()
             train(net, rank)
             for parameter, grad in zip(net.parameters(), want, strict=True):
-                near = {"rtol": 2e-2, "atol": 2e-2} if kind == "bf16 hook" else {}
+                near = {"rtol": 2e-2, "atol": 2e-2} if kind == "fp16 hook" else {}
                 torch.testing.assert_close(parameter.grad.cpu(), grad, **near)
 
 
