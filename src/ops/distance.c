@@ -53,6 +53,10 @@ TT_OP(cdist_backward, "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float 
   tt_dtype dtype = tt_dtype_compute(tt_out_type(L, 0)->dtype);
   tt_val grad = pair_gradients(b, tt_arg_as(L, 0, dtype), tt_arg_as(L, 1, dtype), tt_arg_as(L, 2, dtype), tt_arg_float(L, 3),
                                tt_arg_as(L, 4, dtype));
+  if (tt_type_elements(tt_type_of(b, grad)) == 0) {
+    tt_out(L, 0, tt_const_i(b, dtype, 0));  // no pairs, in a batch or at all
+    return;
+  }
   tt_out_shaped(L, 0, grad);
 }
 
