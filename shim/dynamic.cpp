@@ -37,6 +37,8 @@ Tensor find_nonzero(const Tensor& self) {
 }
 
 Tensor& into(Tensor& out, const Tensor& result) {
+  TORCH_CHECK(out.device() == result.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
+              result.device(), " and ", out.device(), "!");
   TORCH_CHECK(out.scalar_type() == result.scalar_type(), "Expected object of scalar type ", result.scalar_type(),
               " as out, but got ", out.scalar_type());
   at::native::resize_output(out, result.sizes());

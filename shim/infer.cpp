@@ -11,9 +11,12 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/ones.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <set>
 
 namespace tt {
@@ -170,10 +173,35 @@ std::optional<c10::OperatorHandle> structured_functional(const c10::OperatorHand
   return std::nullopt;
 }
 
+// Whether an elementwise op casts to another out= dtype is known to its own kernel alone (exp does, neg does not). The CPU's is
+// asked, on tensors of the same dtypes without elements; it raises what PyTorch raises.
+void ask_cast(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments) {
+  torch::jit::Stack stack;
+  auto stand_in = [](const at::Tensor& t, bool written) {
+    if (!t.defined() || t.unsafeGetTensorImpl()->is_wrapped_number()) {
+      return t;
+    }
+    auto options = at::TensorOptions().dtype(t.scalar_type());
+    return t.dim() == 0 && !written ? at::ones({}, options) : at::empty({0}, options);
+  };
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    bool written = std::find(overload.mutated.begin(), overload.mutated.end(), static_cast<int>(i)) != overload.mutated.end();
+    if (overload.args[i].kind == ArgKind::TensorList || overload.args[i].kind == ArgKind::Generator) {
+      return;
+    }
+    stack.push_back(arguments[i].isTensor() ? c10::IValue(stand_in(arguments[i].toTensor(), written)) : arguments[i]);
+  }
+  op.callBoxed(stack);
+}
+
 // Holds an out= tensor against the result: dtype as PyTorch's iterator or resize checks would, then the resize.
-bool fit_out(const c10::OperatorHandle& op, const at::Tensor& out, const tt_meta& m) {
+bool fit_out(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments, const at::Tensor& out,
+             const tt_meta& m) {
   c10::ScalarType result = to_torch(m.dtype);
   if (op.hasTag(at::Tag::pointwise)) {
+    if (result != out.scalar_type()) {
+      ask_cast(op, overload, arguments);
+    }
     TORCH_CHECK(c10::canCast(result, out.scalar_type()), "result type ", result, " can't be cast to the desired output type ",
                 out.scalar_type());
   } else {
@@ -287,7 +315,7 @@ Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::Arr
       if (ask_structured(*functional, &stack, &result.metas)) {
         for (size_t k = 0; k < result.metas.size() && k < overload.mutated.size(); ++k) {
           const at::Tensor& out = arguments[static_cast<size_t>(overload.mutated[k])].toTensor();
-          *out_resized |= fit_out(op, out, result.metas[k]);
+          *out_resized |= fit_out(op, overload, arguments, out, result.metas[k]);
           result.metas[k] = meta_of(out);
         }
         return result;

@@ -3,7 +3,34 @@
 // Reading by index: x[i, j], index_select, gather, take. src/ops/index_put.c writes.
 #include "ops/index.h"
 
+#include <stdio.h>
 #include <string.h>
+
+void tt_dims_text(int rank, const int64_t* dims, size_t size, char* text) {
+  size_t used = (size_t)snprintf(text, size, "[");
+  for (int d = 0; d < rank && used < size; ++d) {
+    used += (size_t)snprintf(text + used, size - used, "%s%lld", d > 0 ? ", " : "", (long long)dims[d]);
+  }
+  if (used < size) {
+    snprintf(text + used, size - used, "]");
+  }
+}
+
+// The index tensors of `arg` have no common shape.
+static void no_common_shape(tt_lower* L, int arg) {
+  char text[512] = "";
+  size_t used = 0;
+  for (int d = 0; d < tt_arg_count(L, arg) && used + 1 < sizeof text; ++d) {
+    const tt_tensor* t = tt_arg_info_at(L, arg, d);
+    if (t != NULL) {
+      used += (size_t)snprintf(text + used, sizeof text - used, "%s", used > 0 ? ", " : "");
+      tt_dims_text(t->rank, t->sizes, sizeof text - used, text + used);
+      used += strlen(text + used);
+    }
+  }
+  tt_builder_fail(tt_lower_builder(L), TT_OUT_OF_RANGE,
+                  "shape mismatch: indexing tensors could not be broadcast together with shapes %s", text);
+}
 
 tt_multi_index tt_multi_index_of(tt_lower* L, int arg, const tt_type* self, bool check) {
   tt_builder* b = tt_lower_builder(L);
@@ -37,6 +64,10 @@ tt_multi_index tt_multi_index_of(tt_lower* L, int arg, const tt_type* self, bool
     for (int d = 1; d <= wider; ++d) {
       int64_t mine = d <= m.rank ? m.sizes[m.rank - d] : 1;
       int64_t other = d <= t.rank ? t.dims[t.rank - d] : 1;
+      if (mine != other && mine != 1 && other != 1) {
+        no_common_shape(L, arg);
+        return m;
+      }
       joined[wider - d] = mine == 1 ? other : mine;
     }
     memcpy(m.sizes, joined, sizeof *joined * (size_t)wider);

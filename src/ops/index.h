@@ -22,4 +22,7 @@ typedef struct tt_multi_index {
 // Reads argument `arg` for a tensor of type `self`. Negative indices count from the end; `check` reports those out of range.
 tt_multi_index tt_multi_index_of(tt_lower* L, int arg, const tt_type* self, bool check);
 
+// "[2, 3]": dimensions as messages show them. Longer ones than `text` are cut short.
+void tt_dims_text(int rank, const int64_t* dims, size_t size, char* text);
+
 #endif  // TT_OPS_INDEX_H

@@ -38,6 +38,22 @@ static tt_val fill_mask(tt_lower* L, tt_builder* b, tt_val x, tt_val mask, int d
   return tt_where(b, tt_broadcast_in_dim(b, mask, type.rank, type.dims, map), value, x);
 }
 
+static tt_val expand_values(tt_builder* b, tt_val values, int rank, const int64_t* dims) {
+  tt_type type = *tt_type_of(b, values);
+  bool fits = type.rank <= rank;
+  for (int d = 1; fits && d <= type.rank; ++d) {
+    fits = type.dims[type.rank - d] == 1 || type.dims[type.rank - d] == dims[rank - d];
+  }
+  if (!fits) {
+    char have[160], want[160];
+    tt_dims_text(type.rank, type.dims, sizeof have, have);
+    tt_dims_text(rank, dims, sizeof want, want);
+    return tt_builder_fail(b, TT_INVALID_ARGUMENT,
+                           "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s", have, want);
+  }
+  return tt_expand(b, values, rank, dims);
+}
+
 static tt_val write_index(tt_lower* L, tt_builder* b, int arg, tt_val values, bool accumulate, bool check) {
   tt_val x = tt_arg(L, 0);
   tt_type type = *tt_type_of(b, x);
@@ -47,9 +63,13 @@ static tt_val write_index(tt_lower* L, tt_builder* b, int arg, tt_val values, bo
   }
   tt_multi_index m = tt_multi_index_of(L, arg, &type, check);
   if (m.indexed == 0) {
-    return accumulate ? tt_add(b, x, values) : tt_expand(b, values, type.rank, type.dims);
+    values = expand_values(b, values, type.rank, type.dims);
+    return accumulate ? tt_add(b, x, values) : values;
   }
-  tt_val updates = tt_expand(b, values, m.out_rank, m.out_sizes);
+  if (tt_builder_failed(b)) {
+    return TT_POISON;
+  }
+  tt_val updates = expand_values(b, values, m.out_rank, m.out_sizes);
   return tt_scatter_combine(b, x, m.vectors, updates, &m.gather, accumulate ? TT_COMBINE_ADD : TT_COMBINE_SET);
 }
 
