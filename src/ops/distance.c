@@ -50,7 +50,12 @@ TT_OP(cdist_forward, "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute
   tt_out(L, 0, pair_distances(b, tt_arg_as(L, 0, dtype), tt_arg_as(L, 1, dtype), tt_arg_float(L, 2)));
 }
 TT_OP(cdist_backward, "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor") {
-  tt_dtype dtype = tt_dtype_compute(tt_out_type(L, 0)->dtype);
+  const tt_type* out = tt_out_type(L, 0);
+  tt_dtype dtype = tt_dtype_compute(out->dtype);
+  if (tt_type_elements(tt_type_of(b, tt_arg(L, 0))) == 0) {  // no pairs
+    tt_out(L, 0, tt_zeros(b, dtype, out->rank, out->dims));
+    return;
+  }
   tt_val grad = pair_gradients(b, tt_arg_as(L, 0, dtype), tt_arg_as(L, 1, dtype), tt_arg_as(L, 2, dtype), tt_arg_float(L, 3),
                                tt_arg_as(L, 4, dtype));
   if (tt_type_elements(tt_type_of(b, grad)) == 0) {
