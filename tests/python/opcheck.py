@@ -26,7 +26,8 @@ from torch.utils import _pytree as pytree
 DEVICE = "tpu"
 
 # Entries that draw: only the shapes, dtypes and strides of their results can agree (tests/python/test_random.py has the statistics).
-DRAWS = {"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "normal", "uniform", "exponential", "bernoulli", "multinomial",
+DRAWS = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided",  # memory as it was found
+         "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "normal", "uniform", "exponential", "bernoulli", "multinomial",
          "cauchy", "geometric", "log_normal", "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
          "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout", "nn.functional.rrelu",
          "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d", "svd_lowrank", "pca_lowrank"}
