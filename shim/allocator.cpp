@@ -14,7 +14,9 @@
 namespace tt {
 namespace {
 
-void release(void* context) { tt_storage_release(static_cast<tt_storage*>(context)); }
+void release(void* context) {
+  tt_storage_release(static_cast<tt_storage*>(context));
+}
 
 class TpuAllocator final : public c10::DeviceAllocator {
  public:
@@ -51,7 +53,8 @@ class TpuAllocator final : public c10::DeviceAllocator {
     count.freed = memory.frees - base_.frees;
     constexpr auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
     stats.allocation[all] = stats.segment[all] = stats.active[all] = count;
-    stats.allocated_bytes[all] = stats.reserved_bytes[all] = stats.active_bytes[all] = stats.requested_bytes[all] = bytes;
+    stats.allocated_bytes[all] = stats.reserved_bytes[all] = stats.active_bytes[all] = stats.requested_bytes[all] =
+        bytes;
     stats.num_device_alloc = count.allocated;
     stats.num_device_free = count.freed;
     return stats;

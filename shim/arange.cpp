@@ -41,11 +41,16 @@ const tt_op* find_entry(const char* name) {
 at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::arange", "start_out");
   static const Overload overload = read_schema(op.schema(), find_entry("arange.start_out("));
-  int64_t size = start.isComplex() || end.isComplex() || step.isComplex() ? -1 : count(start, end, step, out.scalar_type());
+  int64_t size =
+      start.isComplex() || end.isComplex() || step.isComplex() ? -1 : count(start, end, step, out.scalar_type());
   if (size >= 0) {
     if (out.numel() != size) {
       if (out.numel() > 0) {
-        TORCH_WARN("The number of elements in the out tensor of shape ", out.sizes(), " is ", out.numel(), " which does not match the computed number of elements ", size, ". Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape (", size, ",).");
+        TORCH_WARN("The number of elements in the out tensor of shape ", out.sizes(), " is ", out.numel(),
+                   " which does not match the computed number of elements ", size,
+                   ". Note that this may occur as a result of rounding error. The out tensor will be resized to a "
+                   "tensor of shape (",
+                   size, ",).");
       }
       out.resize_({size});
     }
@@ -58,7 +63,9 @@ at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at:
   return out;
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("arange.start_out", arange_out); }
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("arange.start_out", arange_out);
+}
 
 }  // namespace
 

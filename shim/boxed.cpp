@@ -4,8 +4,8 @@
 // and has the C side make the plan, from the op's entry or from captured PyTorch code.
 #include "boxed.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/Context.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <mutex>
@@ -75,7 +75,9 @@ void push_outputs(const Overload& overload, Stack* stack, tt_outputs* outputs, c
 void set_precision() {
   // "highest" is full f32; "high" allows three bf16 passes, "medium" one.
   auto precision = at::globalContext().float32MatmulPrecision();
-  tt_precision_set(precision == at::Float32MatmulPrecision::HIGHEST ? 2 : precision == at::Float32MatmulPrecision::HIGH ? 1 : 0);
+  tt_precision_set(precision == at::Float32MatmulPrecision::HIGHEST ? 2
+                   : precision == at::Float32MatmulPrecision::HIGH  ? 1
+                                                                    : 0);
 }
 
 namespace {
@@ -142,8 +144,9 @@ class StandIns {
 };
 
 void call_composite(const c10::OperatorHandle& op, Stack* stack) {
-  for (auto key : {c10::DispatchKey::CompositeExplicitAutograd, c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
-                   c10::DispatchKey::CompositeImplicitAutograd}) {
+  for (auto key :
+       {c10::DispatchKey::CompositeExplicitAutograd, c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
+        c10::DispatchKey::CompositeImplicitAutograd}) {
     if (op.hasKernelForDispatchKey(key)) {
       op.callBoxedForDispatchKey(key, *stack);
       return;
@@ -177,7 +180,8 @@ void collect(const Stack& stack, std::vector<at::Tensor>* tensors, Others* other
     }
     return;
   }
-  TORCH_CHECK(stack.size() == overload.returns.size(), overload.name, ": captured code returned ", stack.size(), " values");
+  TORCH_CHECK(stack.size() == overload.returns.size(), overload.name, ": captured code returned ", stack.size(),
+              " values");
   for (size_t k = 0; k < stack.size(); ++k) {
     if (overload.returns[k] == ReturnKind::Other) {
       others->push_back(stack[k]);
@@ -192,7 +196,8 @@ void collect(const Stack& stack, std::vector<at::Tensor>* tensors, Others* other
 }
 
 // Makes the call's plan by capturing. Throws what the captured code throws.
-void capture_plan(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments, tt_call* call) {
+void capture_plan(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments,
+                  tt_call* call) {
   tt_capture* capture = nullptr;
   check(tt_capture_begin(call, &capture));
   std::vector<at::Tensor> returned;

@@ -13,24 +13,33 @@ namespace {
 
 using Arguments = c10::ArrayRef<c10::IValue>;
 
-double number(const c10::IValue& value) { return value.toScalar().toDouble(); }
+double number(const c10::IValue& value) {
+  return value.toScalar().toDouble();
+}
 
 void uniform(Arguments a) {
   double from = number(a[1]), to = number(a[2]);
   TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
-  TORCH_CHECK(to - from <= std::numeric_limits<double>::max(), "uniform_ expects to-from <= std::numeric_limits<", a[0].toTensor().scalar_type(),
-              ">::max(), but found to=", to, " and from=", from, " which result in to-from to exceed the limit");
+  TORCH_CHECK(to - from <= std::numeric_limits<double>::max(), "uniform_ expects to-from <= std::numeric_limits<",
+              a[0].toTensor().scalar_type(), ">::max(), but found to=", to, " and from=", from,
+              " which result in to-from to exceed the limit");
 }
 void exponential(Arguments a) {
   TORCH_CHECK(number(a[1]) > 0, "exponential_ expects lambda > 0.0, but found lambda=", number(a[1]));
 }
-void cauchy(Arguments a) { TORCH_CHECK(number(a[2]) > 0, "cauchy_ expects sigma > 0.0, but found sigma=", number(a[2])); }
+void cauchy(Arguments a) {
+  TORCH_CHECK(number(a[2]) > 0, "cauchy_ expects sigma > 0.0, but found sigma=", number(a[2]));
+}
 void geometric(Arguments a) {
   double p = number(a[1]);
   TORCH_CHECK(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
 }
-void log_normal(Arguments a) { TORCH_CHECK(number(a[2]) > 0, "log_normal_ expects std > 0.0, but found std=", number(a[2])); }
-void normal(Arguments a) { TORCH_CHECK(number(a[2]) >= 0, "normal expects std >= 0.0, but found std ", number(a[2])); }
+void log_normal(Arguments a) {
+  TORCH_CHECK(number(a[2]) > 0, "log_normal_ expects std > 0.0, but found std=", number(a[2]));
+}
+void normal(Arguments a) {
+  TORCH_CHECK(number(a[2]) >= 0, "normal expects std >= 0.0, but found std ", number(a[2]));
+}
 void bernoulli(Arguments a) {
   double p = number(a[1]);
   TORCH_CHECK(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
@@ -42,9 +51,13 @@ struct Row {
   Check check;
 };
 constexpr Row rows[] = {
-    {"aten::uniform_", "", uniform},       {"aten::exponential_", "", exponential}, {"aten::cauchy_", "", cauchy},
-    {"aten::geometric_", "", geometric},   {"aten::log_normal_", "", log_normal},   {"aten::normal_", "", normal},
-    {"aten::bernoulli_", "float", bernoulli},
+    {"aten::uniform_",     "",      uniform    },
+    {"aten::exponential_", "",      exponential},
+    {"aten::cauchy_",      "",      cauchy     },
+    {"aten::geometric_",   "",      geometric  },
+    {"aten::log_normal_",  "",      log_normal },
+    {"aten::normal_",      "",      normal     },
+    {"aten::bernoulli_",   "float", bernoulli  },
 };
 
 }  // namespace

@@ -21,8 +21,9 @@ using c10d::ReduceOp;
 void check_carried(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.device().type() == kTpu, "expected a tensor on tpu for tpu_dist, got one on ", tensor.device());
   TORCH_CHECK(tensor.layout() == at::kStrided, "expected a dense tensor for tpu_dist, got ", tensor.layout());
-  TORCH_CHECK(!tensor.is_conj() && !tensor.is_neg(),
-              "expected a tensor with no pending conjugation or negation for tpu_dist: call resolve_conj() or resolve_neg()");
+  TORCH_CHECK(
+      !tensor.is_conj() && !tensor.is_neg(),
+      "expected a tensor with no pending conjugation or negation for tpu_dist: call resolve_conj() or resolve_neg()");
 }
 
 at::Tensor host_flat(int64_t count, c10::ScalarType dtype) {
@@ -100,7 +101,8 @@ Reduction::Reduction(const TensorList& inputs, const ReduceOp& op, int ranks)
     TORCH_CHECK(c10::isFloatingType(dtype_), "expected a floating-point tensor for PREMUL_SUM, got ", dtype_);
     const auto* factor = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
     TORCH_CHECK(factor != nullptr, "expected a factor with PREMUL_SUM, got none");
-    flat = at::mul(flat, factor->tensor_factor.defined() ? factor->tensor_factor.item() : at::Scalar(factor->double_factor));
+    flat = at::mul(flat,
+                   factor->tensor_factor.defined() ? factor->tensor_factor.item() : at::Scalar(factor->double_factor));
   }
 }
 
@@ -159,7 +161,9 @@ c10::intrusive_ptr<c10::ivalue::Future> future_for(const TensorList& tensors) {
   return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), std::move(devices));
 }
 
-bool has_future(c10d::OpType type) { return !c10d::isP2POp(type); }
+bool has_future(c10d::OpType type) {
+  return !c10d::isP2POp(type);
+}
 
 }  // namespace
 
@@ -172,8 +176,9 @@ void TpuWork::follow(std::vector<WorkPtr> parts) {
   const auto self = c10::intrusive_ptr<TpuWork>::reclaim_copy(this);
   for (const WorkPtr& part : parts_) {
     if (has_future(opType_)) {
-      part->getFuture()->addCallback(
-          [self](c10::ivalue::Future& future) { self->part_done(future.hasError() ? future.exception_ptr() : nullptr); });
+      part->getFuture()->addCallback([self](c10::ivalue::Future& future) {
+        self->part_done(future.hasError() ? future.exception_ptr() : nullptr);
+      });
     } else {
       std::thread([self, part] {
         std::exception_ptr error;
@@ -234,6 +239,8 @@ void TpuWork::abort() {
   }
 }
 
-uint64_t TpuWork::getSequencenumber() const { return parts_.empty() ? 0 : parts_.front()->getSequencenumber(); }
+uint64_t TpuWork::getSequencenumber() const {
+  return parts_.empty() ? 0 : parts_.front()->getSequencenumber();
+}
 
 }  // namespace tt

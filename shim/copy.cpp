@@ -84,7 +84,8 @@ void to_host(const at::Tensor& dst, const at::Tensor& src, bool non_blocking) {
     }
     return;
   }
-  const at::Tensor dense = at::empty(src.sizes(), src.options().device(at::kCPU).memory_format(at::MemoryFormat::Contiguous));
+  const at::Tensor dense =
+      at::empty(src.sizes(), src.options().device(at::kCPU).memory_format(at::MemoryFormat::Contiguous));
   check(tt_copy_to_host(&source, dense.mutable_data_ptr()));
   dst.copy_(dense);
 }
@@ -183,11 +184,17 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 // copy_from looks at these bits itself; PyTorch's fallbacks would hand it a copy of the destination.
-TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
-TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(aten, Negative, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
 
 }  // namespace
 
-void finish_copies() { drain(true); }
+void finish_copies() {
+  drain(true);
+}
 
 }  // namespace tt

@@ -2,8 +2,8 @@
 //
 // Ops whose output size depends on data. Each is at most one program that counts, one read by the host, and programs of fixed
 // size. They are composed of other ops and hold no state.
-#include <ATen/MemoryOverlap.h>
 #include "dynamic.h"
+#include <ATen/MemoryOverlap.h>
 
 #include <ATen/Functions.h>
 #include <ATen/native/IndexingUtils.h>
@@ -21,12 +21,18 @@ void need_data(const char* op) {
                               ": the size of its result depends on data, which a captured program does not have");
 }
 
-int64_t count_true(const Tensor& mask) { return at::sum(mask, at::kLong).item<int64_t>(); }
+int64_t count_true(const Tensor& mask) {
+  return at::sum(mask, at::kLong).item<int64_t>();
+}
 
-Tensor truth(const Tensor& self) { return self.scalar_type() == at::kBool ? self : at::ne(self, 0); }
+Tensor truth(const Tensor& self) {
+  return self.scalar_type() == at::kBool ? self : at::ne(self, 0);
+}
 
 // Flat places of the true elements of a flat mask.
-Tensor places(const Tensor& mask) { return at::nonzero_static(mask, count_true(mask)).select(1, 0); }
+Tensor places(const Tensor& mask) {
+  return at::nonzero_static(mask, count_true(mask)).select(1, 0);
+}
 
 // ---- nonzero, masked_select -----------------------------------------------------------------------------------------------
 
@@ -37,8 +43,9 @@ Tensor find_nonzero(const Tensor& self) {
 }
 
 Tensor& into(Tensor& out, const Tensor& result) {
-  TORCH_CHECK(out.device() == result.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
-              result.device(), " and ", out.device(), "!");
+  TORCH_CHECK(out.device() == result.device(),
+              "Expected all tensors to be on the same device, but found at least two devices, ", result.device(),
+              " and ", out.device(), "!");
   TORCH_CHECK(out.scalar_type() == result.scalar_type(), "Expected object of scalar type ", result.scalar_type(),
               " as out, but got ", out.scalar_type());
   at::native::resize_output(out, result.sizes());
@@ -46,8 +53,8 @@ Tensor& into(Tensor& out, const Tensor& result) {
 }
 
 Tensor& find_nonzero_out(const Tensor& self, Tensor& out) {
-  TORCH_CHECK(out.scalar_type() == at::kLong, "nonzero: Expected out tensor to have scalar type Long but got scalar type",
-              out.scalar_type());
+  TORCH_CHECK(out.scalar_type() == at::kLong,
+              "nonzero: Expected out tensor to have scalar type Long but got scalar type", out.scalar_type());
   return into(out, find_nonzero(self));
 }
 
@@ -66,15 +73,16 @@ Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   at::assert_no_overlap(out, mask);
   TORCH_CHECK(mask.scalar_type() == at::kBool || mask.scalar_type() == at::kByte,
               "masked_select: expected BoolTensor or ByteTensor for mask");
-  TORCH_CHECK(self.scalar_type() == out.scalar_type(), "masked_select(): self and result must have the same scalar type");
+  TORCH_CHECK(self.scalar_type() == out.scalar_type(),
+              "masked_select(): self and result must have the same scalar type");
   return into(out, select_masked(self, mask));
 }
 
 // ---- unique ---------------------------------------------------------------------------------------------------------------
 
 struct Runs {
-  Tensor first;    // bool: element i differs from the one before
-  Tensor starts;   // places of these
+  Tensor first;   // bool: element i differs from the one before
+  Tensor starts;  // places of these
 };
 
 Runs runs_of(const Tensor& differs, int64_t n) {
@@ -88,7 +96,9 @@ Tensor run_lengths(const Runs& runs, int64_t n) {
   return at::diff(at::cat({runs.starts, end}));
 }
 
-Tensor run_numbers(const Runs& runs) { return at::sub(at::cumsum(runs.first, 0, at::kLong), 1); }
+Tensor run_numbers(const Runs& runs) {
+  return at::sub(at::cumsum(runs.first, 0, at::kLong), 1);
+}
 
 std::tuple<Tensor, Tensor, Tensor> unique_flat(const Tensor& self, bool sort, bool inverse, bool counts) {
   Tensor flat = self.reshape({-1});
@@ -98,7 +108,8 @@ std::tuple<Tensor, Tensor, Tensor> unique_flat(const Tensor& self, bool sort, bo
   if (sort) {
     std::tie(flat, order) = at::sort(flat, /*stable=*/true, 0, false);
   }
-  Runs runs = runs_of(n > 0 ? at::ne(flat.slice(0, 1), flat.slice(0, 0, n - 1)) : at::empty({0}, self.options().dtype(at::kBool)), n);
+  Runs runs = runs_of(
+      n > 0 ? at::ne(flat.slice(0, 1), flat.slice(0, 0, n - 1)) : at::empty({0}, self.options().dtype(at::kBool)), n);
   Tensor where = none;
   if (inverse) {
     where = run_numbers(runs);
@@ -169,7 +180,8 @@ std::tuple<Tensor, Tensor, Tensor> unique_dim_consecutive(const Tensor& self, in
   return unique_rows(self, dim, false, inverse, counts);
 }
 
-std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool inverse, bool counts, std::optional<int64_t> dim) {
+std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool inverse, bool counts,
+                                                      std::optional<int64_t> dim) {
   need_data("unique_consecutive");
   if (!dim.has_value() || (dim == 0 && self.dim() == 1)) {
     return unique_flat(self, false, inverse, counts);
@@ -182,7 +194,8 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool i
 Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
   need_data("repeat_interleave");
   TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
-  TORCH_CHECK(repeats.scalar_type() == at::kLong || repeats.scalar_type() == at::kInt, "repeats has to be Long or Int tensor");
+  TORCH_CHECK(repeats.scalar_type() == at::kLong || repeats.scalar_type() == at::kInt,
+              "repeats has to be Long or Int tensor");
   if (repeats.size(0) == 0) {
     return at::empty_like(repeats);
   }
@@ -221,7 +234,8 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
   if (!weights.has_value() || !weights->defined()) {
     return at::scatter_add(at::zeros({size}, values.options()), 0, values, at::ones_like(values));
   }
-  TORCH_CHECK(weights->dim() == 1 && weights->size(0) == self.size(0), "weights should be 1-d and have the same length as input");
+  TORCH_CHECK(weights->dim() == 1 && weights->size(0) == self.size(0),
+              "weights should be 1-d and have the same length as input");
   Tensor share = weights->scalar_type() == at::kFloat ? *weights : weights->to(at::kDouble);
   return at::scatter_add(at::zeros({size}, share.options()), 0, values, share);
 }
@@ -245,7 +259,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 // ---- masks among indices ----------------------------------------------------------------------------------------------------
 
 // x[mask] = value with one value is a select: no count is needed, and the entry takes the mask as it is.
-static bool fills_by_mask(const Overload& overload, const Tensor& self, const std::vector<Tensor>& indices, const c10::IValue* values) {
+static bool fills_by_mask(const Overload& overload, const Tensor& self, const std::vector<Tensor>& indices,
+                          const c10::IValue* values) {
   if (overload.name.find("index_put") == std::string::npos || values == nullptr || !values->isTensor() ||
       values->toTensor().numel() != 1) {
     return false;
@@ -292,9 +307,9 @@ void expand_masks(const Overload& overload, torch::jit::Stack* stack) {
   }
   c10::List<std::optional<Tensor>> expanded;
   for (const Tensor& t : at::native::expandTensors(self, given)) {
-    expanded.push_back(!t.defined()                                  ? std::nullopt
+    expanded.push_back(!t.defined()                                 ? std::nullopt
                        : t.dim() > 0 && t.device() != self.device() ? std::make_optional(t.to(self.device()))
-                                                                     : std::make_optional(t));
+                                                                    : std::make_optional(t));
   }
   list = expanded;
 }

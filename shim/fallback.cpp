@@ -33,7 +33,8 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack, const c
   static const std::string how = policy();
   TORCH_CHECK_NOT_IMPLEMENTED(how != "error", "The operator '", name, "' has no form for tpu (", reason,
                               ") and TORCH_TPU_FALLBACK=error forbids running it on the CPU");
-  TORCH_CHECK_NOT_IMPLEMENTED(tt_capture_current() == nullptr, "The operator '", name, "' has no form for tpu (", reason, ")");
+  TORCH_CHECK_NOT_IMPLEMENTED(tt_capture_current() == nullptr, "The operator '", name, "' has no form for tpu (",
+                              reason, ")");
   // Bad arguments raise here, before the call counts as a fallback.
   at::native::cpu_fallback(op, stack, /*error_on_views=*/false, c10::DispatchKey::CPU);
   bool first;

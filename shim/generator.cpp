@@ -20,7 +20,8 @@ constexpr int64_t kStateBytes = 16;
 class TpuGenerator final : public c10::GeneratorImpl {
  public:
   TpuGenerator(int device, tt_generator* generator)  // takes the reference
-      : GeneratorImpl({kTpu, static_cast<c10::DeviceIndex>(device)}, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+      : GeneratorImpl({kTpu, static_cast<c10::DeviceIndex>(device)},
+                      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
         generator_(generator) {}
   ~TpuGenerator() override { tt_generator_release(generator_); }
   static c10::DeviceType device_type() { return kTpu; }

@@ -196,8 +196,9 @@ PyObject* graph_create(PyObject*, PyObject* arguments) {
 
 PyObject* graph_call(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   HANDLE_TH_ERRORS
-  TORCH_CHECK_TYPE(count == 4 && PyList_Check(arguments[1]) && PyList_Check(arguments[2]) && PyTuple_Check(arguments[3]),
-                   "expected (graph, list, list, tuple)");
+  TORCH_CHECK_TYPE(
+      count == 4 && PyList_Check(arguments[1]) && PyList_Check(arguments[2]) && PyTuple_Check(arguments[3]),
+      "expected (graph, list, list, tuple)");
   auto* graph = static_cast<Graph*>(PyCapsule_GetPointer(arguments[0], kCapsule));
   if (graph == nullptr) {
     return nullptr;

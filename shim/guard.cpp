@@ -17,7 +17,9 @@ thread_local int this_device = 0;
 thread_local std::vector<c10::StreamId> this_stream;  // by device; 0 is the default stream
 std::atomic<c10::StreamId> last_stream{0};
 
-c10::Stream stream_at(c10::Device device, c10::StreamId id) { return c10::Stream(c10::Stream::UNSAFE, device, id); }
+c10::Stream stream_at(c10::Device device, c10::StreamId id) {
+  return c10::Stream(c10::Stream::UNSAFE, device, id);
+}
 
 class TpuGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
@@ -50,7 +52,8 @@ class TpuGuard final : public c10::impl::DeviceGuardImplInterface {
     c10::DeviceCapability capability;
     capability.capability_data.capability_bits = 0;
     for (int dtype = TT_DTYPE_INVALID + 1; dtype < TT_DTYPE_COUNT; ++dtype) {
-      capability.capability_data.capability_bits |= uint64_t{1} << static_cast<int>(to_torch(static_cast<tt_dtype>(dtype)));
+      capability.capability_data.capability_bits |= uint64_t{1}
+                                                    << static_cast<int>(to_torch(static_cast<tt_dtype>(dtype)));
     }
     return capability;
   }
@@ -90,7 +93,9 @@ class TpuGuard final : public c10::impl::DeviceGuardImplInterface {
   void block(void* event, const c10::Stream& stream) const override { event_block(event, stream.device_index()); }
   bool queryEvent(void* event) const override { return event_query(event); }
   void synchronizeEvent(void* event) const override { event_synchronize(event); }
-  double elapsedTime(void* start, void* end, const c10::DeviceIndex) const override { return event_elapsed_ms(start, end); }
+  double elapsedTime(void* start, void* end, const c10::DeviceIndex) const override {
+    return event_elapsed_ms(start, end);
+  }
   void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override { event_destroy(event); }
 
  private:
@@ -102,6 +107,8 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, TpuGuard)
 
 }  // namespace
 
-int current_device() { return this_device; }
+int current_device() {
+  return this_device;
+}
 
 }  // namespace tt

@@ -100,7 +100,11 @@ REGISTER_HOST_ALLOCATOR(kTpu, &instance())
 
 }  // namespace
 
-c10::Allocator* pinned_allocator() { return &instance(); }
-bool is_pinned(const void* data) { return instance().contains(data); }
+c10::Allocator* pinned_allocator() {
+  return &instance();
+}
+bool is_pinned(const void* data) {
+  return instance().contains(data);
+}
 
 }  // namespace tt

@@ -9,8 +9,8 @@
 #include "infer.h"
 
 #include <ATen/MemoryOverlap.h>
-#include <ATen/native/Resize.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/ones.h>
@@ -77,7 +77,8 @@ tt_meta meta_of(const at::Tensor& t) {
     return m;
   }
   m.dtype = from_torch(t.scalar_type());
-  TORCH_CHECK(t.dim() <= TT_MAX_RANK, "expected a tensor of at most ", TT_MAX_RANK, " dimensions on tpu, got ", t.dim());
+  TORCH_CHECK(t.dim() <= TT_MAX_RANK, "expected a tensor of at most ", TT_MAX_RANK, " dimensions on tpu, got ",
+              t.dim());
   m.rank = static_cast<int32_t>(t.dim());
   for (int64_t d = 0; d < t.dim(); ++d) {
     m.sizes[d] = t.size(d);
@@ -185,7 +186,8 @@ void ask_cast(const c10::OperatorHandle& op, const Overload& overload, c10::Arra
     return t.dim() == 0 && !written ? at::ones({}, options) : at::empty({0}, options);
   };
   for (size_t i = 0; i < arguments.size(); ++i) {
-    bool written = std::find(overload.mutated.begin(), overload.mutated.end(), static_cast<int>(i)) != overload.mutated.end();
+    bool written =
+        std::find(overload.mutated.begin(), overload.mutated.end(), static_cast<int>(i)) != overload.mutated.end();
     if (overload.args[i].kind == ArgKind::TensorList || overload.args[i].kind == ArgKind::Generator) {
       return;
     }
@@ -195,25 +197,27 @@ void ask_cast(const c10::OperatorHandle& op, const Overload& overload, c10::Arra
 }
 
 // Holds an out= tensor against the result: dtype as PyTorch's iterator or resize checks would, then the resize.
-bool fit_out(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments, const at::Tensor& out,
-             const tt_meta& m) {
+bool fit_out(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments,
+             const at::Tensor& out, const tt_meta& m) {
   c10::ScalarType result = to_torch(m.dtype);
   if (op.hasTag(at::Tag::pointwise)) {
     if (result != out.scalar_type()) {
       ask_cast(op, overload, arguments);
     }
-    TORCH_CHECK(c10::canCast(result, out.scalar_type()), "result type ", result, " can't be cast to the desired output type ",
-                out.scalar_type());
+    TORCH_CHECK(c10::canCast(result, out.scalar_type()), "result type ", result,
+                " can't be cast to the desired output type ", out.scalar_type());
   } else {
-    TORCH_CHECK(result == out.scalar_type(), "Expected out tensor to have dtype ", c10::scalarTypeToTypeMeta(result), ", but got ",
-                out.dtype(), " instead");
+    TORCH_CHECK(result == out.scalar_type(), "Expected out tensor to have dtype ", c10::scalarTypeToTypeMeta(result),
+                ", but got ", out.dtype(), " instead");
   }
   return at::native::resize_output(out, c10::IntArrayRef(m.sizes, static_cast<size_t>(m.rank)));
 }
 
 }  // namespace
 
-bool probing() { return probe != nullptr; }
+bool probing() {
+  return probe != nullptr;
+}
 
 void note_probe(const Overload& overload, torch::jit::Stack* stack) {
   size_t base = stack->size() - overload.args.size();
@@ -235,7 +239,8 @@ void note_probe(const Overload& overload, torch::jit::Stack* stack) {
 // Our own shape function (shim/shapes.cpp), where PyTorch's is missing, wrong, or words its errors otherwise than the CPU does.
 static std::optional<c10::OperatorHandle> own_shapes(const c10::OperatorHandle& op) {
   const auto& name = op.operator_name();
-  return c10::Dispatcher::singleton().findSchema({"tt_shapes::" + name.name.substr(name.name.find("::") + 2), name.overload_name});
+  return c10::Dispatcher::singleton().findSchema(
+      {"tt_shapes::" + name.name.substr(name.name.find("::") + 2), name.overload_name});
 }
 
 // Ops without a Meta kernel of their own answer by the operations that PyTorch composes them from.
@@ -258,9 +263,10 @@ static void ask_meta(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 // What is written may not lie over itself, nor partly over what is read; in ops that read elements out of order, not over it at all.
-static void check_overlap(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments) {
-  static const std::set<std::string> out_of_order = {"aten::cat",  "aten::gather",       "aten::index_select",
-                                                     "aten::take", "aten::kthvalue"};
+static void check_overlap(const c10::OperatorHandle& op, const Overload& overload,
+                          c10::ArrayRef<c10::IValue> arguments) {
+  static const std::set<std::string> out_of_order = {"aten::cat", "aten::gather", "aten::index_select", "aten::take",
+                                                     "aten::kthvalue"};
   bool strict = out_of_order.count(op.schema().name()) != 0;
   for (int i : overload.mutated) {
     const c10::IValue& value = arguments[static_cast<size_t>(i)];
@@ -272,7 +278,8 @@ static void check_overlap(const c10::OperatorHandle& op, const Overload& overloa
     auto check = [&](const at::Tensor& read) {
       if (!read.defined() || read.is_same(written) || read.device() != written.device()) {
         TORCH_CHECK(!strict || !read.defined() || !read.is_same(written) || read.numel() == 0,
-                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                    "single memory "
                     "location. Please clone() the tensor before performing the operation.");
       } else if (strict) {
         at::assert_no_overlap(written, read);
@@ -295,7 +302,8 @@ static void check_overlap(const c10::OperatorHandle& op, const Overload& overloa
   }
 }
 
-Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments, bool* out_resized) {
+Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments,
+               bool* out_resized) {
   *out_resized = false;
   check_overlap(op, overload, arguments);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -311,7 +319,8 @@ Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::Arr
     stack.clear();
   } else if (!overload.mutated.empty() && !overload.outputs_are_mutated) {
     if (auto functional = structured_functional(op, overload)) {
-      stack.assign(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(functional->schema().arguments().size()));
+      stack.assign(arguments.begin(),
+                   arguments.begin() + static_cast<std::ptrdiff_t>(functional->schema().arguments().size()));
       if (ask_structured(*functional, &stack, &result.metas)) {
         for (size_t k = 0; k < result.metas.size() && k < overload.mutated.size(); ++k) {
           const at::Tensor& out = arguments[static_cast<size_t>(overload.mutated[k])].toTensor();
@@ -341,10 +350,13 @@ Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::Arr
   for (int i : overload.mutated) {
     const c10::IValue& target = arguments[static_cast<size_t>(i)];
     const c10::IValue& found = given[static_cast<size_t>(i)];
-    bool changed = target.isTensor() && target.toTensor().defined() && target.toTensor().sizes() != found.toTensor().sizes();
+    bool changed =
+        target.isTensor() && target.toTensor().defined() && target.toTensor().sizes() != found.toTensor().sizes();
     // Meta kernels in Python grow in-place operands that PyTorch's own kernels refuse to.
-    TORCH_CHECK(!changed || op.schema().arguments()[static_cast<size_t>(i)].kwarg_only() || op.schema().name().compare(0, 12, "aten::resize") == 0,
-                "output with shape ", target.toTensor().sizes(), " doesn't match the broadcast shape ", found.toTensor().sizes());
+    TORCH_CHECK(!changed || op.schema().arguments()[static_cast<size_t>(i)].kwarg_only() ||
+                    op.schema().name().compare(0, 12, "aten::resize") == 0,
+                "output with shape ", target.toTensor().sizes(), " doesn't match the broadcast shape ",
+                found.toTensor().sizes());
     *out_resized |= follow_resize(target, found);
   }
   if (overload.outputs_are_mutated) {

@@ -8,8 +8,8 @@
 namespace tt {
 
 struct Inferred {
-  std::vector<tt_meta> metas;         // tensor outputs in schema order, lists flattened
-  std::vector<c10::IValue> others;    // outputs that are no tensors, in schema order
+  std::vector<tt_meta> metas;       // tensor outputs in schema order, lists flattened
+  std::vector<c10::IValue> others;  // outputs that are no tensors, in schema order
 };
 
 // Runs the op's Meta kernel on the arguments' shapes; throws what PyTorch throws for bad arguments. out= tensors of another shape
@@ -19,7 +19,8 @@ struct MetaRefused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments, bool* out_resized);
+Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments,
+               bool* out_resized);
 
 // True while infer() lets a structured op's own kernel work out its output: `run` then only notes the out= tensors.
 bool probing();

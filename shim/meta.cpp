@@ -11,15 +11,17 @@ namespace {
 at::Tensor masked_softmax(const at::Tensor& self, const at::Tensor&, std::optional<int64_t>, std::optional<int64_t>) {
   return at::empty_like(self, at::MemoryFormat::Contiguous);
 }
-at::Tensor masked_softmax_backward(const at::Tensor& grad, const at::Tensor&, const at::Tensor&, std::optional<int64_t>) {
+at::Tensor masked_softmax_backward(const at::Tensor& grad, const at::Tensor&, const at::Tensor&,
+                                   std::optional<int64_t>) {
   return at::empty_like(grad, at::MemoryFormat::Contiguous);
 }
 
-at::Tensor multi_margin_backward(const at::Tensor&, const at::Tensor& self, const at::Tensor&, const at::Scalar&, const at::Scalar&,
-                                 const std::optional<at::Tensor>&, int64_t) {
+at::Tensor multi_margin_backward(const at::Tensor&, const at::Tensor& self, const at::Tensor&, const at::Scalar&,
+                                 const at::Scalar&, const std::optional<at::Tensor>&, int64_t) {
   return at::empty_like(self, at::MemoryFormat::Contiguous);
 }
-at::Tensor multilabel_margin_backward(const at::Tensor&, const at::Tensor& self, const at::Tensor&, int64_t, const at::Tensor&) {
+at::Tensor multilabel_margin_backward(const at::Tensor&, const at::Tensor& self, const at::Tensor&, int64_t,
+                                      const at::Tensor&) {
   return at::empty_like(self, at::MemoryFormat::Contiguous);
 }
 

@@ -15,7 +15,9 @@
 namespace tt {
 namespace {
 
-PyObject* none() { Py_RETURN_NONE; }
+PyObject* none() {
+  Py_RETURN_NONE;
+}
 
 // A dict entry; takes the reference to `value`.
 void put(PyObject* dict, const char* key, PyObject* value) {
@@ -26,8 +28,12 @@ void put(PyObject* dict, const char* key, PyObject* value) {
   }
   Py_DECREF(value);
 }
-PyObject* number(int64_t value) { return PyLong_FromLongLong(value); }
-PyObject* text(const char* value) { return value != nullptr ? PyUnicode_FromString(value) : none(); }
+PyObject* number(int64_t value) {
+  return PyLong_FromLongLong(value);
+}
+PyObject* text(const char* value) {
+  return value != nullptr ? PyUnicode_FromString(value) : none();
+}
 
 int64_t to_int(PyObject* arg) {
   const int64_t value = PyLong_AsLongLong(arg);
@@ -52,8 +58,12 @@ PyObject* available(PyObject*, PyObject*) {
   }
   return PyBool_FromLong(answer);
 }
-PyObject* started(PyObject*, PyObject*) { return PyBool_FromLong(tt_runtime_started()); }
-PyObject* in_bad_fork(PyObject*, PyObject*) { return PyBool_FromLong(tt_runtime_in_bad_fork()); }
+PyObject* started(PyObject*, PyObject*) {
+  return PyBool_FromLong(tt_runtime_started());
+}
+PyObject* in_bad_fork(PyObject*, PyObject*) {
+  return PyBool_FromLong(tt_runtime_in_bad_fork());
+}
 
 PyObject* start(PyObject*, PyObject*) {
   HANDLE_TH_ERRORS {
@@ -104,7 +114,9 @@ PyObject* device_count(PyObject*, PyObject*) {
   }
   return PyLong_FromLong(count);
 }
-PyObject* get_device(PyObject*, PyObject*) { return PyLong_FromLong(current_device()); }
+PyObject* get_device(PyObject*, PyObject*) {
+  return PyLong_FromLong(current_device());
+}
 
 // Makes a device the current one and returns the one before; a negative index changes nothing.
 PyObject* exchange_device(PyObject*, PyObject* arg) {
@@ -170,10 +182,11 @@ PyObject* pinned(PyObject*, PyObject* arg) {
 }
 
 // ---- modes --------------------------------------------------------------------------------------------------------------------
-PyObject* mode_get(PyObject*, PyObject*) { return PyLong_FromLong(tt_mode_get()); }
+PyObject* mode_get(PyObject*, PyObject*) {
+  return PyLong_FromLong(tt_mode_get());
+}
 PyObject* flush(PyObject*, PyObject*) {
-  HANDLE_TH_ERRORS
-  {
+  HANDLE_TH_ERRORS {
     NoGil no_gil;
     check(tt_flush());
   }
@@ -242,8 +255,8 @@ PyObject* fallbacks_clear(PyObject*, PyObject*) {
 PyObject* live_objects(PyObject*, PyObject*) {
   HANDLE_TH_ERRORS
   PyObject* const dict = PyDict_New();
-  tt_live_objects([](const char* kind, int64_t live, void* ctx) { put(static_cast<PyObject*>(ctx), kind, number(live)); },
-                  dict);
+  tt_live_objects(
+      [](const char* kind, int64_t live, void* ctx) { put(static_cast<PyObject*>(ctx), kind, number(live)); }, dict);
   return dict;
   END_HANDLE_TH_ERRORS
 }
@@ -282,7 +295,9 @@ PyObject* knobs(PyObject*, PyObject*) {
 }
 
 // ---- cache --------------------------------------------------------------------------------------------------------------------
-PyObject* cache_folder(PyObject*, PyObject*) { return text(tt_cache_folder()); }
+PyObject* cache_folder(PyObject*, PyObject*) {
+  return text(tt_cache_folder());
+}
 PyObject* cache_usage(PyObject*, PyObject*) {
   HANDLE_TH_ERRORS
   int64_t files = 0, bytes = 0;
@@ -315,43 +330,44 @@ PyObject* set_finder_callable(PyObject*, PyObject* arg) {
 }
 
 PyMethodDef methods[] = {
-    {"flush", flush, METH_NOARGS, "Fused mode: runs what is recorded."},
-    {"graph_create", graph_create, METH_VARARGS, "(name, callable) -> graph"},
-    {"graph_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(graph_call)), METH_FASTCALL,
-     "(graph, tensors read, tensors written, integers) -> list"},
-    {"available", available, METH_NOARGS, "A plugin can be found; does not start the runtime."},
-    {"started", started, METH_NOARGS, "The runtime has started."},
-    {"in_bad_fork", in_bad_fork, METH_NOARGS, "The runtime had started before a fork made this process."},
-    {"start", start, METH_NOARGS, "Starts the runtime."},
-    {"plugin_path", plugin_path, METH_NOARGS, "The plugin that is or would be used."},
-    {"describe", describe_runtime, METH_NOARGS, "What is running: plugin, platform, devices. Starts the runtime."},
-    {"device_count", device_count, METH_NOARGS, "Devices; 0 if the runtime cannot start."},
-    {"get_device", get_device, METH_NOARGS, "This thread's current device."},
-    {"exchange_device", exchange_device, METH_O, "Sets the current device, returns the one before."},
-    {"synchronize", synchronize, METH_O, "Waits for a device; -1 is the current one."},
-    {"mem_get_info", mem_get_info, METH_O, "(free, total) bytes of a device; -1 is the current one."},
-    {"default_generator", default_generator_of, METH_O, "A device's default generator."},
-    {"seed_all", seed_all, METH_O, "Seeds all devices' default generators; starts nothing."},
-    {"is_pinned", pinned, METH_O, "An address lies in pinned host memory."},
-    {"mode_get", mode_get, METH_NOARGS, "0 strict, 1 debug, 2 fused."},
-    {"mode_set", mode_set, METH_O, "0 strict, 1 debug."},
-    {"precision_set", precision_set, METH_O, "Precision of f32 products: 0 default, 1 high, 2 highest."},
-    {"stats", stats, METH_NOARGS, "Counters since the start."},
-    {"fallbacks", fallbacks, METH_NOARGS, "Calls that ran on the CPU, by op."},
-    {"fallbacks_clear", fallbacks_clear, METH_NOARGS, "Forgets them."},
-    {"live_objects", live_objects, METH_NOARGS, "Live objects of the C side, by kind."},
-    {"ops", ops, METH_NOARGS, "The op table: (schema, route, note, topic)."},
-    {"knobs", knobs, METH_NOARGS, "Environment variables: (name, type, help, value)."},
-    {"cache_folder", cache_folder, METH_NOARGS, "The disk cache's folder, None if it is off."},
-    {"cache_usage", cache_usage, METH_NOARGS, "(files, bytes) of the disk cache."},
-    {"cache_clear", cache_clear, METH_NOARGS, "Removes the files of the disk cache."},
-    {"memory_cache_clear", memory_cache_clear, METH_NOARGS, "Forgets plans and programs held in memory."},
-    {"process_group", process_group, METH_VARARGS, "(gloo backend, timeout in ms) -> backend tpu_dist around it"},
-    {"set_finder", set_finder_callable, METH_O, "Sets the function that finds a plugin."},
-    {nullptr, nullptr, 0, nullptr},
+    {"flush",              flush,                                                              METH_NOARGS,   "Fused mode: runs what is recorded."                             },
+    {"graph_create",       graph_create,                                                       METH_VARARGS,  "(name, callable) -> graph"                                      },
+    {"graph_call",         reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(graph_call)), METH_FASTCALL,
+     "(graph, tensors read, tensors written, integers) -> list"                                                                                                                },
+    {"available",          available,                                                          METH_NOARGS,   "A plugin can be found; does not start the runtime."             },
+    {"started",            started,                                                            METH_NOARGS,   "The runtime has started."                                       },
+    {"in_bad_fork",        in_bad_fork,                                                        METH_NOARGS,   "The runtime had started before a fork made this process."       },
+    {"start",              start,                                                              METH_NOARGS,   "Starts the runtime."                                            },
+    {"plugin_path",        plugin_path,                                                        METH_NOARGS,   "The plugin that is or would be used."                           },
+    {"describe",           describe_runtime,                                                   METH_NOARGS,   "What is running: plugin, platform, devices. Starts the runtime."},
+    {"device_count",       device_count,                                                       METH_NOARGS,   "Devices; 0 if the runtime cannot start."                        },
+    {"get_device",         get_device,                                                         METH_NOARGS,   "This thread's current device."                                  },
+    {"exchange_device",    exchange_device,                                                    METH_O,        "Sets the current device, returns the one before."               },
+    {"synchronize",        synchronize,                                                        METH_O,        "Waits for a device; -1 is the current one."                     },
+    {"mem_get_info",       mem_get_info,                                                       METH_O,        "(free, total) bytes of a device; -1 is the current one."        },
+    {"default_generator",  default_generator_of,                                               METH_O,        "A device's default generator."                                  },
+    {"seed_all",           seed_all,                                                           METH_O,        "Seeds all devices' default generators; starts nothing."         },
+    {"is_pinned",          pinned,                                                             METH_O,        "An address lies in pinned host memory."                         },
+    {"mode_get",           mode_get,                                                           METH_NOARGS,   "0 strict, 1 debug, 2 fused."                                    },
+    {"mode_set",           mode_set,                                                           METH_O,        "0 strict, 1 debug."                                             },
+    {"precision_set",      precision_set,                                                      METH_O,        "Precision of f32 products: 0 default, 1 high, 2 highest."       },
+    {"stats",              stats,                                                              METH_NOARGS,   "Counters since the start."                                      },
+    {"fallbacks",          fallbacks,                                                          METH_NOARGS,   "Calls that ran on the CPU, by op."                              },
+    {"fallbacks_clear",    fallbacks_clear,                                                    METH_NOARGS,   "Forgets them."                                                  },
+    {"live_objects",       live_objects,                                                       METH_NOARGS,   "Live objects of the C side, by kind."                           },
+    {"ops",                ops,                                                                METH_NOARGS,   "The op table: (schema, route, note, topic)."                    },
+    {"knobs",              knobs,                                                              METH_NOARGS,   "Environment variables: (name, type, help, value)."              },
+    {"cache_folder",       cache_folder,                                                       METH_NOARGS,   "The disk cache's folder, None if it is off."                    },
+    {"cache_usage",        cache_usage,                                                        METH_NOARGS,   "(files, bytes) of the disk cache."                              },
+    {"cache_clear",        cache_clear,                                                        METH_NOARGS,   "Removes the files of the disk cache."                           },
+    {"memory_cache_clear", memory_cache_clear,                                                 METH_NOARGS,   "Forgets plans and programs held in memory."                     },
+    {"process_group",      process_group,                                                      METH_VARARGS,  "(gloo backend, timeout in ms) -> backend tpu_dist around it"    },
+    {"set_finder",         set_finder_callable,                                                METH_O,        "Sets the function that finds a plugin."                         },
+    {nullptr,              nullptr,                                                            0,             nullptr                                                          },
 };
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "torch_tpu._C", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "torch_tpu._C", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 }  // namespace tt

@@ -7,8 +7,8 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/Exceptions.h>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <numeric>
 
@@ -150,8 +150,8 @@ class TpuBackend final : public c10d::Backend {
     const TensorList out = ready(only(outputs, "list of outputs"));
     const at::Tensor input = ready(only(inputs, "input"));
     one_for_each_rank(out);
-    TORCH_CHECK(bytes_of(out[me()]) == bytes_of(input), "expected output ", getRank(), " to have this rank's ", input.numel(),
-                " elements, got ", out[me()].numel());
+    TORCH_CHECK(bytes_of(out[me()]) == bytes_of(input), "expected output ", getRank(), " to have this rank's ",
+                input.numel(), " elements, got ", out[me()].numel());
     bool even = true;
     for (const at::Tensor& tensor : out) {
       even = even && bytes_of(tensor) == bytes_of(input);
@@ -246,8 +246,9 @@ class TpuBackend final : public c10d::Backend {
     const at::Tensor output = ready(only(outputs, "output"));
     const TensorList in = ready(only(inputs, "list of inputs"));
     one_for_each_rank(in);
-    TORCH_CHECK(in[me()].numel() == output.numel() && one_dtype(in) == output.scalar_type(), "expected an output like input ",
-                getRank(), ", got ", output.numel(), " elements of ", output.scalar_type());
+    TORCH_CHECK(in[me()].numel() == output.numel() && one_dtype(in) == output.scalar_type(),
+                "expected an output like input ", getRank(), ", got ", output.numel(), " elements of ",
+                output.scalar_type());
     int64_t first = 0;
     for (size_t i = 0; i < me(); ++i) {
       first += bytes_of(in[i]);
@@ -267,7 +268,8 @@ class TpuBackend final : public c10d::Backend {
 
   WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_rows,
                         std::vector<int64_t>& input_rows, const c10d::AllToAllOptions& opts) override {
-    return exchange(OpType::ALLTOALL_BASE, {output}, {input}, split(output, output_rows), split(input, input_rows), opts);
+    return exchange(OpType::ALLTOALL_BASE, {output}, {input}, split(output, output_rows), split(input, input_rows),
+                    opts);
   }
   WorkPtr alltoall(TensorList& outputs, TensorList& inputs, const c10d::AllToAllOptions& opts) override {
     one_for_each_rank(outputs);
@@ -314,8 +316,8 @@ class TpuBackend final : public c10d::Backend {
  private:
   size_t me() const { return static_cast<size_t>(getRank()); }
   void one_for_each_rank(const TensorList& list) const {
-    TORCH_CHECK(list.size() == static_cast<size_t>(getSize()), "expected a tensor for each of ", getSize(), " ranks, got ",
-                list.size());
+    TORCH_CHECK(list.size() == static_cast<size_t>(getSize()), "expected a tensor for each of ", getSize(),
+                " ranks, got ", list.size());
   }
 
   // The tensor, once earlier collectives that write to its memory are done: programs may rely on a device's order.
@@ -390,7 +392,8 @@ class TpuBackend final : public c10d::Backend {
     });
   }
 
-  WorkPtr gather_all(OpType type, const TensorList& outputs, const TensorList& inputs, const c10d::AllgatherOptions& opts) {
+  WorkPtr gather_all(OpType type, const TensorList& outputs, const TensorList& inputs,
+                     const c10d::AllgatherOptions& opts) {
     TORCH_CHECK(outputs.size() == inputs.size(), "expected ", inputs.size(), " outputs, got ", outputs.size());
     ready(outputs);
     ready(inputs);
@@ -422,7 +425,8 @@ class TpuBackend final : public c10d::Backend {
     std::vector<Reduction> reductions;
     for (size_t i = 0; i < inputs.size(); ++i) {
       one_dtype({outputs[i], inputs[i]});
-      TORCH_CHECK(outputs[i].numel() * getSize() == inputs[i].numel(), "expected an input of ", outputs[i].numel() * getSize(), " elements, got ", inputs[i].numel());
+      TORCH_CHECK(outputs[i].numel() * getSize() == inputs[i].numel(), "expected an input of ",
+                  outputs[i].numel() * getSize(), " elements, got ", inputs[i].numel());
       reductions.push_back(reduce_into({inputs[i]}, opts.reduceOp, opts.timeout, &parts));
     }
     const int64_t rank = getRank();
@@ -443,8 +447,9 @@ class TpuBackend final : public c10d::Backend {
       bytes.assign(static_cast<size_t>(getSize()), total / getSize() * row_bytes);
       return bytes;
     }
-    TORCH_CHECK(rows.size() == static_cast<size_t>(getSize()) && std::accumulate(rows.begin(), rows.end(), int64_t{0}) == total,
-                "expected ", getSize(), " split sizes that add up to ", total, ", got ", rows);
+    TORCH_CHECK(
+        rows.size() == static_cast<size_t>(getSize()) && std::accumulate(rows.begin(), rows.end(), int64_t{0}) == total,
+        "expected ", getSize(), " split sizes that add up to ", total, ", got ", rows);
     for (const int64_t count : rows) {
       bytes.push_back(count * row_bytes);
     }

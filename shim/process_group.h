@@ -27,13 +27,15 @@ PyObject* process_group(PyObject*, PyObject* args);
 // In scope while host tensors are made and computed with: the caller's modes (inference, torch dispatch) do not see them.
 struct HostScope {
   const c10::InferenceMode inference{false};
-  const c10::impl::ExcludeDispatchKeyGuard python{
-      c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot, c10::DispatchKey::PythonDispatcher})};
+  const c10::impl::ExcludeDispatchKeyGuard python{c10::DispatchKeySet(
+      {c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot, c10::DispatchKey::PythonDispatcher})};
 };
 
 // Throws unless it is a tensor that can be carried.
 void check_carried(const at::Tensor& tensor);
-inline int64_t bytes_of(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
+inline int64_t bytes_of(const at::Tensor& tensor) {
+  return static_cast<int64_t>(tensor.nbytes());
+}
 
 // A flat host tensor, uninitialised.
 at::Tensor host_flat(int64_t count, c10::ScalarType dtype = at::kByte);
@@ -51,8 +53,8 @@ c10::ScalarType one_dtype(const TensorList& tensors);
 class Reduction {
  public:
   Reduction(const TensorList& inputs, const c10d::ReduceOp& op, int ranks);
-  c10d::ReduceOp op() const;   // what gloo computes on `flat`
-  at::Tensor value() const;    // the outcome in the tensors' own dtype
+  c10d::ReduceOp op() const;  // what gloo computes on `flat`
+  at::Tensor value() const;   // the outcome in the tensors' own dtype
 
   at::Tensor flat;  // all inputs, one after the other
 

@@ -87,7 +87,9 @@ void where(char* buffer, int size) {
 }
 
 // PyTorch's bindings collect warnings and raise them as Python's once they hold its lock.
-void warn(const char* text) { TORCH_WARN(text); }
+void warn(const char* text) {
+  TORCH_WARN(text);
+}
 
 }  // namespace
 

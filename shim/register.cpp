@@ -14,7 +14,9 @@ namespace {
 
 using c10::FunctionSchema;
 
-bool writes(const c10::Argument& arg) { return arg.alias_info() != nullptr && arg.alias_info()->isWrite(); }
+bool writes(const c10::Argument& arg) {
+  return arg.alias_info() != nullptr && arg.alias_info()->isWrite();
+}
 
 // The same arguments by name and type; `other` may write to them, and may have out= arguments after them.
 bool same_arguments(const FunctionSchema& functional, const FunctionSchema& other, bool allow_out) {
@@ -30,7 +32,8 @@ bool same_arguments(const FunctionSchema& functional, const FunctionSchema& othe
       }
     } else {
       const c10::Argument& want = functional.arguments()[i];
-      if (want.name() != arg.name() || *want.real_type() != *arg.real_type() || (allow_out && writes(arg) && !writes(want))) {
+      if (want.name() != arg.name() || *want.real_type() != *arg.real_type() ||
+          (allow_out && writes(arg) && !writes(want))) {
         return false;
       }
     }

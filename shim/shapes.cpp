@@ -12,13 +12,14 @@ namespace tt {
 
 namespace {
 
-std::tuple<at::Tensor, at::Tensor> gru_cell(const at::Tensor&, const at::Tensor&, const at::Tensor& hx, const std::optional<at::Tensor>&,
-                                            const std::optional<at::Tensor>&) {
+std::tuple<at::Tensor, at::Tensor> gru_cell(const at::Tensor&, const at::Tensor&, const at::Tensor& hx,
+                                            const std::optional<at::Tensor>&, const std::optional<at::Tensor>&) {
   return {at::empty_like(hx, at::MemoryFormat::Contiguous), at::empty({hx.size(0), 5 * hx.size(1)}, hx.options())};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> gru_cell_backward(const at::Tensor& grad,
-                                                                                         const at::Tensor& workspace, bool has_bias) {
+                                                                                         const at::Tensor& workspace,
+                                                                                         bool has_bias) {
   int64_t gates = 3 * (workspace.size(1) / 5);
   auto bias = [&] { return has_bias ? at::empty({gates}, grad.options()) : at::Tensor(); };
   return {at::empty({workspace.size(0), gates}, grad.options()), at::empty({workspace.size(0), gates}, grad.options()),
@@ -30,8 +31,9 @@ at::Tensor fractional_max_pool3d_backward(const at::Tensor&, const at::Tensor& s
   return at::empty_like(self, at::MemoryFormat::Contiguous);
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell(const at::Tensor& input_gates, const at::Tensor&, const at::Tensor& cx,
-                                                         const std::optional<at::Tensor>&, const std::optional<at::Tensor>&) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell(const at::Tensor& input_gates, const at::Tensor&,
+                                                         const at::Tensor& cx, const std::optional<at::Tensor>&,
+                                                         const std::optional<at::Tensor>&) {
   return {at::empty_like(cx, at::MemoryFormat::Contiguous), at::empty_like(cx, at::MemoryFormat::Contiguous),
           at::empty_like(input_gates, at::MemoryFormat::Contiguous)};
 }
@@ -52,21 +54,24 @@ at::Tensor binomial(const at::Tensor& count, const at::Tensor&, std::optional<at
 }
 
 at::Tensor dot(const at::Tensor& self, const at::Tensor& other) {
-  TORCH_CHECK(self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(), "D tensors");
+  TORCH_CHECK(self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(),
+              "D tensors");
   TORCH_CHECK(self.scalar_type() == other.scalar_type(), "dot : expected both vectors to have same dtype, but found ",
               self.scalar_type(), " and ", other.scalar_type());
-  TORCH_CHECK(self.numel() == other.numel(), "inconsistent tensor size, expected tensor [", self.numel(), "] and src [", other.numel(),
-              "] to have the same number of elements, but got ", self.numel(), " and ", other.numel(), " elements respectively");
+  TORCH_CHECK(self.numel() == other.numel(), "inconsistent tensor size, expected tensor [", self.numel(), "] and src [",
+              other.numel(), "] to have the same number of elements, but got ", self.numel(), " and ", other.numel(),
+              " elements respectively");
   return at::empty({}, self.options());
 }
 
 at::Tensor multinomial(const at::Tensor& self, c10::SymInt count, bool replacement, std::optional<at::Generator>) {
   int64_t samples = count.expect_int();
   TORCH_CHECK(self.dim() > 0 && self.dim() <= 2, "prob_dist must be 1 or 2 dim");
-  TORCH_CHECK(at::isFloatingType(self.scalar_type()), "multinomial only supports floating-point dtypes for input, got: ",
-              self.scalar_type());
+  TORCH_CHECK(at::isFloatingType(self.scalar_type()),
+              "multinomial only supports floating-point dtypes for input, got: ", self.scalar_type());
   TORCH_CHECK(samples > 0, "cannot sample n_sample <= 0 samples");
-  TORCH_CHECK(replacement || samples <= self.size(-1), "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  TORCH_CHECK(replacement || samples <= self.size(-1),
+              "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   TORCH_CHECK(self.size(-1) <= (1 << 24), "number of categories cannot exceed 2^24");
   auto options = self.options().dtype(at::kLong);
   return self.dim() == 1 ? at::empty({samples}, options) : at::empty({self.size(0), samples}, options);
@@ -74,13 +79,14 @@ at::Tensor multinomial(const at::Tensor& self, c10::SymInt count, bool replaceme
 
 void check_unpool(const at::Tensor& self, const at::Tensor& indices, int64_t spatial, const char* name) {
   TORCH_CHECK(indices.scalar_type() == at::kLong, "elements in indices should be type int64");
-  TORCH_CHECK(self.dim() == spatial + 1 || self.dim() == spatial + 2, "Input to max_unpooling", spatial, "d should be a ", spatial + 1,
-              "d or ", spatial + 2, "d Tensor, but got a tensor with ", self.dim(), " dimensions.");
-  TORCH_CHECK(self.sizes() == indices.sizes(), "Expected shape of indices to be same as that of the input tensor (", self.sizes(),
-              ") but got indices tensor with shape: ", indices.sizes());
+  TORCH_CHECK(self.dim() == spatial + 1 || self.dim() == spatial + 2, "Input to max_unpooling", spatial,
+              "d should be a ", spatial + 1, "d or ", spatial + 2, "d Tensor, but got a tensor with ", self.dim(),
+              " dimensions.");
+  TORCH_CHECK(self.sizes() == indices.sizes(), "Expected shape of indices to be same as that of the input tensor (",
+              self.sizes(), ") but got indices tensor with shape: ", indices.sizes());
   for (int64_t d = 1; d < self.dim(); ++d) {
-    TORCH_CHECK(self.size(d) > 0, name, "(): Expected input to have non-zero size for non-batch dimensions, but got ", self.sizes(),
-                " with dimension ", d, " being empty.");
+    TORCH_CHECK(self.size(d) > 0, name, "(): Expected input to have non-zero size for non-batch dimensions, but got ",
+                self.sizes(), " with dimension ", d, " being empty.");
   }
 }
 at::DimVector unpooled(const at::Tensor& self, c10::SymIntArrayRef output_size) {
@@ -97,27 +103,36 @@ at::Tensor max_unpool2d(const at::Tensor& self, const at::Tensor& indices, c10::
   check_unpool(self, indices, 2, "max_unpooling2d_forward_out_cpu");
   return at::empty(unpooled(self, output_size), self.options(), self.suggest_memory_format());
 }
-at::Tensor max_unpool3d(const at::Tensor& self, const at::Tensor& indices, c10::SymIntArrayRef output_size, at::IntArrayRef stride,
-                        at::IntArrayRef padding) {
-  TORCH_CHECK(output_size.size() == 3, "There should be exactly three elements (depth, height, width) in output_size, but got ",
+at::Tensor max_unpool3d(const at::Tensor& self, const at::Tensor& indices, c10::SymIntArrayRef output_size,
+                        at::IntArrayRef stride, at::IntArrayRef padding) {
+  TORCH_CHECK(output_size.size() == 3,
+              "There should be exactly three elements (depth, height, width) in output_size, but got ",
               output_size.size(), " elements.");
-  TORCH_CHECK(stride.size() == 3, "There should be exactly three elements (depth, height, width) in stride, but got: ", stride.size(),
+  TORCH_CHECK(stride.size() == 3,
+              "There should be exactly three elements (depth, height, width) in stride, but got: ", stride.size(),
               " elements.");
-  TORCH_CHECK(padding.size() == 3, "There should be exactly three elements (depth, height, width) in padding, but got: ",
-              padding.size(), " elements.");
+  TORCH_CHECK(padding.size() == 3,
+              "There should be exactly three elements (depth, height, width) in padding, but got: ", padding.size(),
+              " elements.");
   check_unpool(self, indices, 3, "max_unpooling3d_forward_out_cpu");
-  TORCH_CHECK(stride[0] > 0 && stride[1] > 0 && stride[2] > 0, "strides should be greater than zero, but got stride: ", stride);
+  TORCH_CHECK(stride[0] > 0 && stride[1] > 0 && stride[2] > 0,
+              "strides should be greater than zero, but got stride: ", stride);
   return at::empty(unpooled(self, output_size), self.options());
 }
 
 TORCH_LIBRARY_FRAGMENT(tt_shapes, m) {
-  m.def("_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? hidden_bias=None)"
-        " -> (Tensor, Tensor, Tensor)", lstm_cell);
+  m.def(
+      "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? "
+      "hidden_bias=None)"
+      " -> (Tensor, Tensor, Tensor)",
+      lstm_cell);
   m.def("dot(Tensor self, Tensor tensor) -> Tensor", dot);
   m.def("vdot(Tensor self, Tensor other) -> Tensor", dot);
-  m.def("multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", multinomial);
+  m.def("multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+        multinomial);
   m.def("max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", max_unpool2d);
-  m.def("max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor", max_unpool3d);
+  m.def("max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
+        max_unpool3d);
 }
 
 TORCH_LIBRARY_IMPL(aten, Meta, m) {

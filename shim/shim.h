@@ -26,7 +26,9 @@ void check(tt_status status);
 
 // tensor.cpp: dtypes and tensors.
 c10::ScalarType to_torch(tt_dtype dtype);
-tt_dtype from_torch(c10::ScalarType dtype);  // throws NotImplementedError for types that no device buffer holds (quantized, complex32, ...)
+tt_dtype from_torch(
+    c10::ScalarType
+        dtype);  // throws NotImplementedError for types that no device buffer holds (quantized, complex32, ...)
 // A new tensor over `storage` (whose reference it takes).
 at::Tensor wrap(tt_storage* storage, const tt_meta& meta);
 tt_storage* storage_of(const at::TensorImpl* impl);  // borrowed

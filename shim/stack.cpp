@@ -12,13 +12,19 @@ using c10::TypeKind;
 static ArgKind list_kind(const c10::TypePtr& element) {
   switch (element->kind()) {
     case TypeKind::TensorType:
-    case TypeKind::OptionalType: return ArgKind::TensorList;
+    case TypeKind::OptionalType:
+      return ArgKind::TensorList;
     case TypeKind::IntType:
-    case TypeKind::SymIntType: return ArgKind::IntList;
-    case TypeKind::FloatType: return ArgKind::FloatList;
-    case TypeKind::BoolType: return ArgKind::BoolList;
-    case TypeKind::NumberType: return ArgKind::ScalarList;
-    default: return ArgKind::Opaque;
+    case TypeKind::SymIntType:
+      return ArgKind::IntList;
+    case TypeKind::FloatType:
+      return ArgKind::FloatList;
+    case TypeKind::BoolType:
+      return ArgKind::BoolList;
+    case TypeKind::NumberType:
+      return ArgKind::ScalarList;
+    default:
+      return ArgKind::Opaque;
   }
 }
 
@@ -28,20 +34,31 @@ static ArgKind kind_of(const c10::Argument& arg) {
     type = optional->getElementType();
   }
   switch (type->kind()) {
-    case TypeKind::TensorType: return ArgKind::Tensor;
-    case TypeKind::ListType: return list_kind(type->expectRef<c10::ListType>().getElementType());
-    case TypeKind::NumberType: return ArgKind::Scalar;
+    case TypeKind::TensorType:
+      return ArgKind::Tensor;
+    case TypeKind::ListType:
+      return list_kind(type->expectRef<c10::ListType>().getElementType());
+    case TypeKind::NumberType:
+      return ArgKind::Scalar;
     case TypeKind::IntType:
-    case TypeKind::SymIntType: return ArgKind::Int;
+    case TypeKind::SymIntType:
+      return ArgKind::Int;
     case TypeKind::FloatType:
-    case TypeKind::SymFloatType: return ArgKind::Float;
+    case TypeKind::SymFloatType:
+      return ArgKind::Float;
     case TypeKind::BoolType:
-    case TypeKind::SymBoolType: return ArgKind::Bool;
-    case TypeKind::StringType: return ArgKind::String;
-    case TypeKind::ScalarTypeType: return ArgKind::Dtype;
-    case TypeKind::DeviceObjType: return ArgKind::Device;
-    case TypeKind::GeneratorType: return ArgKind::Generator;
-    default: return ArgKind::Opaque;
+    case TypeKind::SymBoolType:
+      return ArgKind::Bool;
+    case TypeKind::StringType:
+      return ArgKind::String;
+    case TypeKind::ScalarTypeType:
+      return ArgKind::Dtype;
+    case TypeKind::DeviceObjType:
+      return ArgKind::Device;
+    case TypeKind::GeneratorType:
+      return ArgKind::Generator;
+    default:
+      return ArgKind::Opaque;
   }
 }
 
@@ -62,10 +79,11 @@ Overload read_schema(const c10::FunctionSchema& schema, const tt_op* op) {
   }
   std::vector<int> c_alias;
   for (const c10::Argument& ret : schema.returns()) {
-    auto kind = ret.type()->kind() == TypeKind::TensorType                                       ? ReturnKind::Tensor
-                : ret.type()->kind() == TypeKind::ListType && list_kind(ret.type()->expectRef<c10::ListType>().getElementType()) ==
-                                                                  ArgKind::TensorList ? ReturnKind::TensorList
-                                                                                      : ReturnKind::Other;
+    auto kind = ret.type()->kind() == TypeKind::TensorType ? ReturnKind::Tensor
+                : ret.type()->kind() == TypeKind::ListType &&
+                        list_kind(ret.type()->expectRef<c10::ListType>().getElementType()) == ArgKind::TensorList
+                    ? ReturnKind::TensorList
+                    : ReturnKind::Other;
     int alias = -1;
     if (ret.alias_info() != nullptr && ret.alias_info()->isWrite()) {
       for (int i : o.mutated) {
@@ -85,7 +103,8 @@ Overload read_schema(const c10::FunctionSchema& schema, const tt_op* op) {
     c_alias = o.mutated;
   }
   std::string plain = o.name.compare(0, 6, "aten::") == 0 ? o.name.substr(6) : o.name;
-  o.c = tt_overload_create(plain.c_str(), op, static_cast<int>(o.args.size()), mutates, static_cast<int>(c_alias.size()), c_alias.data());
+  o.c = tt_overload_create(plain.c_str(), op, static_cast<int>(o.args.size()), mutates,
+                           static_cast<int>(c_alias.size()), c_alias.data());
   return o;
 }
 
@@ -184,7 +203,10 @@ void CallArgs::add(const Overload& overload, size_t index, const c10::IValue& va
     case ArgKind::Scalar:
     case ArgKind::Float: {
       a.number = scalar_of(value);
-      a.kind = a.number.kind == 'c' ? TT_ARG_COMPLEX : a.number.kind == 'f' ? TT_ARG_FLOAT : value.isBool() ? TT_ARG_BOOL : TT_ARG_INT;
+      a.kind = a.number.kind == 'c'   ? TT_ARG_COMPLEX
+               : a.number.kind == 'f' ? TT_ARG_FLOAT
+               : value.isBool()       ? TT_ARG_BOOL
+                                      : TT_ARG_INT;
       a.runtime = !is_default(info.fallback, value);
       break;
     }

@@ -14,7 +14,21 @@
 namespace tt {
 
 enum class ArgKind : uint8_t {
-  Tensor, TensorList, Scalar, Int, Float, Bool, IntList, FloatList, BoolList, ScalarList, String, Dtype, Device, Opaque, Generator
+  Tensor,
+  TensorList,
+  Scalar,
+  Int,
+  Float,
+  Bool,
+  IntList,
+  FloatList,
+  BoolList,
+  ScalarList,
+  String,
+  Dtype,
+  Device,
+  Opaque,
+  Generator
 };
 
 struct ArgInfo {
@@ -27,13 +41,13 @@ enum class ReturnKind : uint8_t { Tensor, TensorList, Other };
 // One registered overload.
 struct Overload {
   tt_overload* c = nullptr;
-  std::string name;                    // "aten::add.Tensor"
+  std::string name;  // "aten::add.Tensor"
   std::vector<ArgInfo> args;
   std::vector<ReturnKind> returns;
-  std::vector<int> return_alias;       // by return: the argument it is, or -1
-  std::vector<int> mutated;            // arguments written to, in order
-  int indices = -1;                    // a Tensor?[] argument, which may hold masks
-  bool outputs_are_mutated = false;    // returns nothing: its outputs are the mutated arguments
+  std::vector<int> return_alias;     // by return: the argument it is, or -1
+  std::vector<int> mutated;          // arguments written to, in order
+  int indices = -1;                  // a Tensor?[] argument, which may hold masks
+  bool outputs_are_mutated = false;  // returns nothing: its outputs are the mutated arguments
 };
 
 // Reads the schema; throws for argument types that no op of ours has.

@@ -6,11 +6,11 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
-#include <ATen/ops/view_as_complex_native.h>
-#include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/is_set_to_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
 #include <torch/library.h>
 
@@ -23,8 +23,8 @@ namespace tt {
 namespace {
 
 void check_options(std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pin_memory) {
-  TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(at::kStrided) == at::kStrided, "only strided tensors are supported on tpu, got ",
-                              *layout);
+  TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(at::kStrided) == at::kStrided,
+                              "only strided tensors are supported on tpu, got ", *layout);
   TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
   TORCH_INTERNAL_ASSERT(!device.has_value() || device->type() == kTpu);
 }
@@ -72,7 +72,8 @@ c10::SmallVector<int64_t, 8> dense_strides(at::IntArrayRef sizes, at::MemoryForm
 }
 
 at::Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
-                 std::optional<at::Device> device, std::optional<bool> pin_memory, std::optional<at::MemoryFormat> format) {
+                 std::optional<at::Device> device, std::optional<bool> pin_memory,
+                 std::optional<at::MemoryFormat> format) {
   check_options(layout, device, pin_memory);
   for (const int64_t size : sizes) {
     TORCH_CHECK(size >= 0, "Trying to create tensor with negative dimension ", size, ": ", sizes);
@@ -85,8 +86,8 @@ at::Tensor empty_with_strides(at::IntArrayRef sizes, at::IntArrayRef strides, st
                               std::optional<at::Layout> layout, std::optional<at::Device> device,
                               std::optional<bool> pin_memory) {
   check_options(layout, device, pin_memory);
-  TORCH_CHECK(sizes.size() == strides.size(), "dimensionality of sizes (", sizes.size(), ") must match dimensionality of strides (",
-              strides.size(), ")");
+  TORCH_CHECK(sizes.size() == strides.size(), "dimensionality of sizes (", sizes.size(),
+              ") must match dimensionality of strides (", strides.size(), ")");
   for (size_t i = 0; i < sizes.size(); ++i) {
     TORCH_CHECK(sizes[i] >= 0, "Trying to create tensor with negative dimension ", sizes[i], ": ", sizes);
     TORCH_CHECK(strides[i] >= 0, "negative strides are not supported at the moment, got strides: ", strides);
@@ -132,7 +133,8 @@ const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef sizes, std::op
   return self;
 }
 
-at::Tensor& set_storage_(at::Tensor& self, at::Storage source, int64_t offset, at::IntArrayRef sizes, at::IntArrayRef strides) {
+at::Tensor& set_storage_(at::Tensor& self, at::Storage source, int64_t offset, at::IntArrayRef sizes,
+                         at::IntArrayRef strides) {
   TORCH_CHECK(offset >= 0, "Tensor: invalid storage offset ", offset);
   TORCH_CHECK(source.device() == self.device(), "Attempted to set the storage of a tensor on device \"", self.device(),
               "\" to a storage on different device \"", source.device(), "\".");
@@ -155,7 +157,9 @@ at::Tensor& set_source_storage_(at::Tensor& self, at::Storage source) {
   return set_storage_(self, std::move(source), 0, {elements}, {1});
 }
 
-at::Tensor& set_source_tensor_(at::Tensor& self, const at::Tensor& source) { return at::native::set_tensor_(self, source); }
+at::Tensor& set_source_tensor_(at::Tensor& self, const at::Tensor& source) {
+  return at::native::set_tensor_(self, source);
+}
 
 at::Tensor& set_empty_(at::Tensor& self) {
   c10::Allocator* const allocator = c10::GetAllocator(kTpu);

@@ -34,7 +34,10 @@ static tt_status run(void) {
   free(text);
   TT_TRY(status);
 
-  float x[ROWS][COLUMNS] = {{1, 2, 3, 4}, {0, 0, 0, 0}};
+  float x[ROWS][COLUMNS] = {
+      {1, 2, 3, 4},
+      {0, 0, 0, 0}
+  };
   float y[ROWS][COLUMNS] = {{0}};
   status = tt_program_run(program, 1, &(tt_array){type, x}, 1, &(tt_array){type, y});
   tt_program_release(program);

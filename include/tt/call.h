@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-typedef struct tt_op tt_op;            // one entry of the op table (src/ops/op.h)
+typedef struct tt_op tt_op;              // one entry of the op table (src/ops/op.h)
 typedef struct tt_overload tt_overload;  // one registered overload
 typedef struct tt_plan tt_plan;
 
@@ -75,16 +75,16 @@ typedef struct tt_meta {
 // ---- the table --------------------------------------------------------------------------------------------------------------
 typedef enum tt_route { TT_ROUTE_LOWERING, TT_ROUTE_COMPOSITE, TT_ROUTE_DECOMPOSITION, TT_ROUTE_FALLBACK } tt_route;
 TT_EXPORT int tt_op_count(void);
-TT_EXPORT const tt_op* tt_op_at(int index);  // sorted by schema
+TT_EXPORT const tt_op* tt_op_at(int index);           // sorted by schema
 TT_EXPORT const char* tt_op_schema(const tt_op* op);  // "add.Tensor(Tensor self, ...) -> Tensor"
 TT_EXPORT tt_route tt_op_route(const tt_op* op);
-TT_EXPORT const char* tt_op_note(const tt_op* op);    // reason, for composites and fallbacks; "" else
-TT_EXPORT const char* tt_op_file(const tt_op* op);    // the topic, "pointwise"
+TT_EXPORT const char* tt_op_note(const tt_op* op);  // reason, for composites and fallbacks; "" else
+TT_EXPORT const char* tt_op_file(const tt_op* op);  // the topic, "pointwise"
 
 // An overload as registered with PyTorch. out_alias[k] is the argument that output k is (in-place, out=), or -1. Bit i of
 // `mutates`: argument i is written to. `op` may be NULL (route DECOMPOSITION). Strings are copied. Lives as long as the process.
-TT_EXPORT tt_overload* tt_overload_create(const char* name, const tt_op* op, int num_args, uint64_t mutates, int num_outputs,
-                                          const int* out_alias);
+TT_EXPORT tt_overload* tt_overload_create(const char* name, const tt_op* op, int num_args, uint64_t mutates,
+                                          int num_outputs, const int* out_alias);
 TT_EXPORT const char* tt_overload_name(const tt_overload* overload);
 TT_EXPORT const tt_op* tt_overload_op(const tt_overload* overload);
 // Its programs carry the f32 precision (known once one was made): set it before such a call.
@@ -117,10 +117,12 @@ typedef struct tt_capture tt_capture;
 TT_EXPORT TT_NODISCARD tt_status tt_capture_begin(tt_call* call, tt_capture** out_capture);
 // The stand-in of tensor `slot` (tensor arguments counted in order, list elements each one): a storage (+1) and the meta to
 // wrap it with. Host scalars have no stand-in: use them as they are (they are then constants of the plan).
-TT_EXPORT TT_NODISCARD tt_status tt_capture_input(tt_capture* capture, int slot, tt_storage** out_storage, tt_meta* out_meta);
+TT_EXPORT TT_NODISCARD tt_status tt_capture_input(tt_capture* capture, int slot, tt_storage** out_storage,
+                                                  tt_meta* out_meta);
 TT_EXPORT tt_capture* tt_capture_current(void);
 // Lowers a call made under the current capture. Its new outputs' storages hold captured values.
-TT_EXPORT TT_NODISCARD tt_status tt_capture_call(tt_call* call, int num_metas, const tt_meta* metas, tt_outputs* out_outputs);
+TT_EXPORT TT_NODISCARD tt_status tt_capture_call(tt_call* call, int num_metas, const tt_meta* metas,
+                                                 tt_outputs* out_outputs);
 // Ends it: `tensors` are what the code returned, in schema order. Compiles and installs the plan of the outer call. Destroys the capture.
 TT_EXPORT TT_NODISCARD tt_status tt_capture_end(tt_capture* capture, int num_outputs, const tt_tensor* tensors);
 TT_EXPORT void tt_capture_abandon(tt_capture* capture);

@@ -25,7 +25,7 @@ TT_EXPORT void tt_runtime_set_finder(tt_plugin_finder finder);
 TT_EXPORT TT_NODISCARD tt_status tt_runtime_plugin_path(const char** out_path);
 TT_EXPORT bool tt_runtime_available(void);  // a plugin can be found and the device is not switched off
 TT_EXPORT bool tt_runtime_started(void);
-TT_EXPORT bool tt_runtime_in_bad_fork(void);  // started before a fork that made this process
+TT_EXPORT bool tt_runtime_in_bad_fork(void);              // started before a fork that made this process
 TT_EXPORT TT_NODISCARD tt_status tt_runtime_start(void);  // once; later calls report the first failure again
 
 typedef struct tt_runtime_info {  // borrowed strings
@@ -71,14 +71,14 @@ TT_EXPORT tt_generator* tt_device_generator(int index);  // the device's default
 
 // Counters since start. `bytes`/`allocations` count device buffers.
 typedef struct tt_stats {
-  int64_t calls, hits;             // calls made, calls whose plan was known
-  int64_t compiled, loaded;        // programs compiled, programs read from the disk cache
-  int64_t launches;                // programs run
+  int64_t calls, hits;       // calls made, calls whose plan was known
+  int64_t compiled, loaded;  // programs compiled, programs read from the disk cache
+  int64_t launches;          // programs run
   int64_t bytes_to_device, bytes_to_host;
-  int64_t shared_copies;           // copies that only shared a value
+  int64_t shared_copies;  // copies that only shared a value
   int64_t compile_ns, load_ns;
   int64_t recorded, cuts, fused_runs;  // fused mode: calls recorded, traces cut, traces run as one program
-  int64_t plans, programs;         // now in memory
+  int64_t plans, programs;             // now in memory
 } tt_stats;
 TT_EXPORT void tt_stats_get(tt_stats* out_stats);
 typedef struct tt_memory {
@@ -94,7 +94,8 @@ TT_EXPORT TT_NODISCARD tt_status tt_cache_clear(void);
 TT_EXPORT void tt_memory_cache_clear(void);  // forget plans and programs held in memory
 
 // Knobs, one row an environment variable; false past the end.
-TT_EXPORT bool tt_knob(int index, const char** out_name, const char** out_type, const char** out_help, char* value, int size);
+TT_EXPORT bool tt_knob(int index, const char** out_name, const char** out_type, const char** out_help, char* value,
+                       int size);
 // Text that names the Python line running now ("train.py:12"), or nothing; called in debug mode and for index checks.
 typedef void (*tt_where_fn)(char* buffer, int size);
 TT_EXPORT void tt_set_where(tt_where_fn fn);

@@ -78,68 +78,68 @@ TT_EXPORT tt_val tt_const_max(tt_builder* b, tt_dtype dtype);  // +inf, INT_MAX,
 // ---- elementwise primitives: one row each --------------------------------------------------------------------------
 // P1(enumerator, "dialect.mnemonic", operand classes, result): classes is a set of dtype class letters (f stands for real
 // floats). result: '=' same dtype, 'b' bool, 'r' real part's dtype.
-#define TT_UNARY_PRIMS(P1)                                   \
-  P1(TT_ABS, "stablehlo.abs", "ifc", 'r')                    \
-  P1(TT_CBRT, "stablehlo.cbrt", "f", '=')                    \
-  P1(TT_CEIL, "stablehlo.ceil", "f", '=')                    \
-  P1(TT_CLZ, "stablehlo.count_leading_zeros", "ui", '=')     \
-  P1(TT_COSINE, "stablehlo.cosine", "fc", '=')               \
-  P1(TT_EXP, "stablehlo.exponential", "fc", '=')             \
-  P1(TT_EXPM1, "stablehlo.exponential_minus_one", "fc", '=') \
-  P1(TT_FLOOR, "stablehlo.floor", "f", '=')                  \
-  P1(TT_IMAG, "stablehlo.imag", "fc", 'r')                   \
-  P1(TT_IS_FINITE, "stablehlo.is_finite", "f", 'b')          \
-  P1(TT_LOG, "stablehlo.log", "fc", '=')                     \
-  P1(TT_LOG1P, "stablehlo.log_plus_one", "fc", '=')          \
-  P1(TT_LOGISTIC, "stablehlo.logistic", "fc", '=')           \
-  P1(TT_NEG, "stablehlo.negate", "uifc", '=')                \
-  P1(TT_NOT, "stablehlo.not", "bui", '=')                    \
-  P1(TT_POPCNT, "stablehlo.popcnt", "ui", '=')               \
-  P1(TT_REAL, "stablehlo.real", "fc", 'r')                   \
-  P1(TT_ROUND_AFZ, "stablehlo.round_nearest_afz", "f", '=')  \
-  P1(TT_ROUND_EVEN, "stablehlo.round_nearest_even", "f", '=') \
-  P1(TT_RSQRT, "stablehlo.rsqrt", "fc", '=')                 \
-  P1(TT_SIGN, "stablehlo.sign", "ifc", '=')                  \
-  P1(TT_SINE, "stablehlo.sine", "fc", '=')                   \
-  P1(TT_SQRT, "stablehlo.sqrt", "fc", '=')                   \
-  P1(TT_TAN, "stablehlo.tan", "fc", '=')                     \
-  P1(TT_TANH, "stablehlo.tanh", "fc", '=')                   \
+#define TT_UNARY_PRIMS(P1)                                           \
+  P1(TT_ABS, "stablehlo.abs", "ifc", 'r')                            \
+  P1(TT_CBRT, "stablehlo.cbrt", "f", '=')                            \
+  P1(TT_CEIL, "stablehlo.ceil", "f", '=')                            \
+  P1(TT_CLZ, "stablehlo.count_leading_zeros", "ui", '=')             \
+  P1(TT_COSINE, "stablehlo.cosine", "fc", '=')                       \
+  P1(TT_EXP, "stablehlo.exponential", "fc", '=')                     \
+  P1(TT_EXPM1, "stablehlo.exponential_minus_one", "fc", '=')         \
+  P1(TT_FLOOR, "stablehlo.floor", "f", '=')                          \
+  P1(TT_IMAG, "stablehlo.imag", "fc", 'r')                           \
+  P1(TT_IS_FINITE, "stablehlo.is_finite", "f", 'b')                  \
+  P1(TT_LOG, "stablehlo.log", "fc", '=')                             \
+  P1(TT_LOG1P, "stablehlo.log_plus_one", "fc", '=')                  \
+  P1(TT_LOGISTIC, "stablehlo.logistic", "fc", '=')                   \
+  P1(TT_NEG, "stablehlo.negate", "uifc", '=')                        \
+  P1(TT_NOT, "stablehlo.not", "bui", '=')                            \
+  P1(TT_POPCNT, "stablehlo.popcnt", "ui", '=')                       \
+  P1(TT_REAL, "stablehlo.real", "fc", 'r')                           \
+  P1(TT_ROUND_AFZ, "stablehlo.round_nearest_afz", "f", '=')          \
+  P1(TT_ROUND_EVEN, "stablehlo.round_nearest_even", "f", '=')        \
+  P1(TT_RSQRT, "stablehlo.rsqrt", "fc", '=')                         \
+  P1(TT_SIGN, "stablehlo.sign", "ifc", '=')                          \
+  P1(TT_SINE, "stablehlo.sine", "fc", '=')                           \
+  P1(TT_SQRT, "stablehlo.sqrt", "fc", '=')                           \
+  P1(TT_TAN, "stablehlo.tan", "fc", '=')                             \
+  P1(TT_TANH, "stablehlo.tanh", "fc", '=')                           \
   P1(TT_OPT_BARRIER, "stablehlo.optimization_barrier", "buifc", '=') \
-  P1(TT_CHLO_ACOS, "chlo.acos", "fc", '=')                   \
-  P1(TT_CHLO_ACOSH, "chlo.acosh", "fc", '=')                 \
-  P1(TT_CHLO_ASIN, "chlo.asin", "fc", '=')                   \
-  P1(TT_CHLO_ASINH, "chlo.asinh", "fc", '=')                 \
-  P1(TT_CHLO_ATAN, "chlo.atan", "fc", '=')                   \
-  P1(TT_CHLO_ATANH, "chlo.atanh", "fc", '=')                 \
-  P1(TT_CHLO_BESSEL_I1E, "chlo.bessel_i1e", "f", '=')        \
-  P1(TT_CHLO_CONJ, "chlo.conj", "fc", '=')                   \
-  P1(TT_CHLO_COSH, "chlo.cosh", "fc", '=')                   \
-  P1(TT_CHLO_DIGAMMA, "chlo.digamma", "f", '=')              \
-  P1(TT_CHLO_ERF, "chlo.erf", "f", '=')                      \
-  P1(TT_CHLO_ERF_INV, "chlo.erf_inv", "f", '=')              \
-  P1(TT_CHLO_ERFC, "chlo.erfc", "f", '=')                    \
-  P1(TT_CHLO_LGAMMA, "chlo.lgamma", "f", '=')                \
+  P1(TT_CHLO_ACOS, "chlo.acos", "fc", '=')                           \
+  P1(TT_CHLO_ACOSH, "chlo.acosh", "fc", '=')                         \
+  P1(TT_CHLO_ASIN, "chlo.asin", "fc", '=')                           \
+  P1(TT_CHLO_ASINH, "chlo.asinh", "fc", '=')                         \
+  P1(TT_CHLO_ATAN, "chlo.atan", "fc", '=')                           \
+  P1(TT_CHLO_ATANH, "chlo.atanh", "fc", '=')                         \
+  P1(TT_CHLO_BESSEL_I1E, "chlo.bessel_i1e", "f", '=')                \
+  P1(TT_CHLO_CONJ, "chlo.conj", "fc", '=')                           \
+  P1(TT_CHLO_COSH, "chlo.cosh", "fc", '=')                           \
+  P1(TT_CHLO_DIGAMMA, "chlo.digamma", "f", '=')                      \
+  P1(TT_CHLO_ERF, "chlo.erf", "f", '=')                              \
+  P1(TT_CHLO_ERF_INV, "chlo.erf_inv", "f", '=')                      \
+  P1(TT_CHLO_ERFC, "chlo.erfc", "f", '=')                            \
+  P1(TT_CHLO_LGAMMA, "chlo.lgamma", "f", '=')                        \
   P1(TT_CHLO_SINH, "chlo.sinh", "fc", '=')
 
-#define TT_BINARY_PRIMS(P2)                                  \
-  P2(TT_ADD, "stablehlo.add", "buifc", '=')                  \
-  P2(TT_AND, "stablehlo.and", "bui", '=')                    \
-  P2(TT_ATAN2, "stablehlo.atan2", "fc", '=')                 \
-  P2(TT_COMPLEX, "stablehlo.complex", "f", 'c')              \
-  P2(TT_DIV, "stablehlo.divide", "uifc", '=')                \
-  P2(TT_MAX, "stablehlo.maximum", "buifc", '=')              \
-  P2(TT_MIN, "stablehlo.minimum", "buifc", '=')              \
-  P2(TT_MUL, "stablehlo.multiply", "buifc", '=')             \
-  P2(TT_OR, "stablehlo.or", "bui", '=')                      \
-  P2(TT_POW, "stablehlo.power", "uifc", '=')                 \
-  P2(TT_REM, "stablehlo.remainder", "uif", '=')              \
-  P2(TT_SHL, "stablehlo.shift_left", "ui", '=')              \
-  P2(TT_SHR, "stablehlo.shift_right_arithmetic", "ui", '=')  \
+#define TT_BINARY_PRIMS(P2)                                      \
+  P2(TT_ADD, "stablehlo.add", "buifc", '=')                      \
+  P2(TT_AND, "stablehlo.and", "bui", '=')                        \
+  P2(TT_ATAN2, "stablehlo.atan2", "fc", '=')                     \
+  P2(TT_COMPLEX, "stablehlo.complex", "f", 'c')                  \
+  P2(TT_DIV, "stablehlo.divide", "uifc", '=')                    \
+  P2(TT_MAX, "stablehlo.maximum", "buifc", '=')                  \
+  P2(TT_MIN, "stablehlo.minimum", "buifc", '=')                  \
+  P2(TT_MUL, "stablehlo.multiply", "buifc", '=')                 \
+  P2(TT_OR, "stablehlo.or", "bui", '=')                          \
+  P2(TT_POW, "stablehlo.power", "uifc", '=')                     \
+  P2(TT_REM, "stablehlo.remainder", "uif", '=')                  \
+  P2(TT_SHL, "stablehlo.shift_left", "ui", '=')                  \
+  P2(TT_SHR, "stablehlo.shift_right_arithmetic", "ui", '=')      \
   P2(TT_SHR_LOGICAL, "stablehlo.shift_right_logical", "ui", '=') \
-  P2(TT_SUB, "stablehlo.subtract", "uifc", '=')              \
-  P2(TT_XOR, "stablehlo.xor", "bui", '=')                    \
-  P2(TT_CHLO_NEXT_AFTER, "chlo.next_after", "f", '=')        \
-  P2(TT_CHLO_POLYGAMMA, "chlo.polygamma", "f", '=')          \
+  P2(TT_SUB, "stablehlo.subtract", "uifc", '=')                  \
+  P2(TT_XOR, "stablehlo.xor", "bui", '=')                        \
+  P2(TT_CHLO_NEXT_AFTER, "chlo.next_after", "f", '=')            \
+  P2(TT_CHLO_POLYGAMMA, "chlo.polygamma", "f", '=')              \
   P2(TT_CHLO_ZETA, "chlo.zeta", "f", '=')
 
 typedef enum tt_prim {
@@ -147,14 +147,14 @@ typedef enum tt_prim {
 #define TT_PRIM_ENUM(id, text, classes, result) id,
   TT_UNARY_PRIMS(TT_PRIM_ENUM) TT_BINARY_PRIMS(TT_PRIM_ENUM)
 #undef TT_PRIM_ENUM
-  TT_PRIM_COUNT
+      TT_PRIM_COUNT
 } tt_prim;
 
 typedef enum tt_cmp { TT_EQ, TT_NE, TT_GE, TT_GT, TT_LE, TT_LT } tt_cmp;
 
 TT_EXPORT tt_val tt_unary(tt_builder* b, tt_prim prim, tt_val x);
-TT_EXPORT tt_val tt_binary(tt_builder* b, tt_prim prim, tt_val x, tt_val y);  // equal types
-TT_EXPORT tt_val tt_compare(tt_builder* b, tt_cmp cmp, tt_val x, tt_val y);   // equal types, gives bool
+TT_EXPORT tt_val tt_binary(tt_builder* b, tt_prim prim, tt_val x, tt_val y);              // equal types
+TT_EXPORT tt_val tt_compare(tt_builder* b, tt_cmp cmp, tt_val x, tt_val y);               // equal types, gives bool
 TT_EXPORT tt_val tt_select(tt_builder* b, tt_val pred, tt_val on_true, tt_val on_false);  // equal dims
 // Numeric conversion as PyTorch's `.to`: float to int truncates, to bool is != 0, complex to real drops the imaginary part.
 TT_EXPORT tt_val tt_convert(tt_builder* b, tt_val x, tt_dtype dtype);
@@ -204,14 +204,19 @@ TT_EXPORT tt_val tt_convolution(tt_builder* b, tt_val lhs, tt_val rhs, const tt_
 
 // ---- reductions, windows, scans, sorting ------------------------------------------------------------------------------
 typedef enum tt_reduce_kind {
-  TT_REDUCE_SUM, TT_REDUCE_PROD, TT_REDUCE_MAX, TT_REDUCE_MIN, TT_REDUCE_AND, TT_REDUCE_OR
+  TT_REDUCE_SUM,
+  TT_REDUCE_PROD,
+  TT_REDUCE_MAX,
+  TT_REDUCE_MIN,
+  TT_REDUCE_AND,
+  TT_REDUCE_OR
 } tt_reduce_kind;
 TT_EXPORT tt_val tt_reduce_init(tt_builder* b, tt_reduce_kind kind, tt_dtype dtype);  // identity, 0-d
 // Removes the dimensions named (each once, any order). NaN propagates through MAX and MIN.
 TT_EXPORT tt_val tt_reduce(tt_builder* b, tt_reduce_kind kind, tt_val x, int ndims, const int64_t* dims);
 // n operands of equal dims reduced together. body: args are n accumulators then n elements (0-d), results n.
-TT_EXPORT void tt_reduce_many(tt_builder* b, int n, const tt_val* xs, const tt_val* inits, int ndims, const int64_t* dims,
-                              tt_body body, void* ctx, tt_val* out_results);
+TT_EXPORT void tt_reduce_many(tt_builder* b, int n, const tt_val* xs, const tt_val* inits, int ndims,
+                              const int64_t* dims, tt_body body, void* ctx, tt_val* out_results);
 
 // Arrays of length rank(x).
 typedef struct tt_window {
@@ -220,8 +225,8 @@ typedef struct tt_window {
 } tt_window;
 TT_EXPORT tt_window tt_window_default(void);  // sizes, strides and dilations 1, padding 0
 TT_EXPORT tt_val tt_reduce_window(tt_builder* b, tt_reduce_kind kind, tt_val x, const tt_window* window);
-TT_EXPORT void tt_reduce_window_many(tt_builder* b, int n, const tt_val* xs, const tt_val* inits, const tt_window* window,
-                                     tt_body body, void* ctx, tt_val* out_results);
+TT_EXPORT void tt_reduce_window_many(tt_builder* b, int n, const tt_val* xs, const tt_val* inits,
+                                     const tt_window* window, tt_body body, void* ctx, tt_val* out_results);
 // Scatters `source` to the window element that `select` (args a, b -> bool) keeps, adding up.
 TT_EXPORT tt_val tt_select_and_scatter(tt_builder* b, tt_val x, tt_val source, tt_val init, const tt_window* window,
                                        tt_cmp select);
@@ -234,15 +239,16 @@ TT_EXPORT void tt_top_k(tt_builder* b, tt_val x, int64_t k, tt_val* out_values, 
 // ---- gather and scatter -------------------------------------------------------------------------------------------------
 typedef struct tt_gather_dims {
   int num_offset, num_collapsed, num_operand_batch, num_start_map;
-  int64_t offset[TT_MAX_RANK];           // result dims that walk the slice (gather) / update window dims (scatter)
-  int64_t collapsed[TT_MAX_RANK];        // collapsed slice dims (gather) / inserted window dims (scatter)
+  int64_t offset[TT_MAX_RANK];     // result dims that walk the slice (gather) / update window dims (scatter)
+  int64_t collapsed[TT_MAX_RANK];  // collapsed slice dims (gather) / inserted window dims (scatter)
   int64_t operand_batch[TT_MAX_RANK], indices_batch[TT_MAX_RANK];
-  int64_t start_map[TT_MAX_RANK];        // which operand dim each index component addresses
+  int64_t start_map[TT_MAX_RANK];  // which operand dim each index component addresses
   int64_t index_vector_dim;
   bool sorted, unique;
 } tt_gather_dims;
 // Out-of-range starts are clamped by the specification; callers check indices (see ops/index.h).
-TT_EXPORT tt_val tt_gather(tt_builder* b, tt_val x, tt_val indices, const tt_gather_dims* dims, const int64_t* slice_sizes);
+TT_EXPORT tt_val tt_gather(tt_builder* b, tt_val x, tt_val indices, const tt_gather_dims* dims,
+                           const int64_t* slice_sizes);
 // body: args (old 0-d, update 0-d) -> new. Out-of-range updates are skipped by the specification.
 TT_EXPORT tt_val tt_scatter(tt_builder* b, tt_val x, tt_val indices, tt_val updates, const tt_gather_dims* dims,
                             tt_body body, void* ctx);
@@ -252,7 +258,8 @@ TT_EXPORT tt_val tt_scatter(tt_builder* b, tt_val x, tt_val indices, tt_val upda
 TT_EXPORT void tt_while(tt_builder* b, int n, const tt_val* inits, tt_body cond, tt_body body, void* ctx,
                         tt_val* out_results);
 // Emits both branches; results n each. pred is a 0-d bool.
-TT_EXPORT void tt_if(tt_builder* b, tt_val pred, int n, tt_body on_true, tt_body on_false, void* ctx, tt_val* out_results);
+TT_EXPORT void tt_if(tt_builder* b, tt_val pred, int n, tt_body on_true, tt_body on_false, void* ctx,
+                     tt_val* out_results);
 
 // ---- special -------------------------------------------------------------------------------------------------------------
 // Philox (Salmon et al. 2011): state u64[3] = {key, counter low, counter high}; bits of `type` (an unsigned dtype).
@@ -263,13 +270,18 @@ TT_EXPORT tt_val tt_cholesky(tt_builder* b, tt_val a, bool lower);
 // Solves op(a) x = b (left) or x op(a) = b; transpose: 0 no, 1 transpose, 2 adjoint.
 TT_EXPORT tt_val tt_triangular_solve(tt_builder* b, tt_val a, tt_val rhs, bool left, bool lower, bool unit_diagonal,
                                      int transpose);
-TT_EXPORT void tt_custom_call(tt_builder* b, const char* target, const char* backend_config, int n, const tt_val* operands,
-                              int num_results, const tt_type* result_types, tt_val* out_results);
+TT_EXPORT void tt_custom_call(tt_builder* b, const char* target, const char* backend_config, int n,
+                              const tt_val* operands, int num_results, const tt_type* result_types,
+                              tt_val* out_results);
 // stablehlo.composite `name` (attributes: MLIR dictionary text, e.g. "{k = 3 : i64}") whose decomposition `body` builds.
 TT_EXPORT void tt_composite(tt_builder* b, const char* name, const char* attributes, int n, const tt_val* operands,
                             tt_body body, void* ctx, int num_results, tt_val* out_results);
 typedef enum tt_collective {
-  TT_ALL_REDUCE, TT_ALL_GATHER, TT_REDUCE_SCATTER, TT_ALL_TO_ALL, TT_COLLECTIVE_BROADCAST
+  TT_ALL_REDUCE,
+  TT_ALL_GATHER,
+  TT_REDUCE_SCATTER,
+  TT_ALL_TO_ALL,
+  TT_COLLECTIVE_BROADCAST
 } tt_collective;
 
 // ---- sugar: what lowerings mostly use -------------------------------------------------------------------------------------
@@ -302,7 +314,7 @@ TT_EXPORT tt_val tt_full_like(tt_builder* b, tt_val x, double value);
 TT_EXPORT tt_val tt_zeros(tt_builder* b, tt_dtype dtype, int rank, const int64_t* dims);
 TT_EXPORT tt_val tt_unsqueeze(tt_builder* b, tt_val x, int dim);  // dim may be negative, as in PyTorch
 TT_EXPORT tt_val tt_squeeze(tt_builder* b, tt_val x, int dim);
-TT_EXPORT tt_val tt_flatten(tt_builder* b, tt_val x);             // to 1-d
+TT_EXPORT tt_val tt_flatten(tt_builder* b, tt_val x);  // to 1-d
 TT_EXPORT tt_val tt_swap_dims(tt_builder* b, tt_val x, int a, int c);
 TT_EXPORT tt_val tt_permute(tt_builder* b, tt_val x, const int* perm);
 // x[start:limit] along one dimension; x[index] along one dimension, dimension removed.

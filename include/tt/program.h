@@ -29,8 +29,8 @@ TT_EXPORT void tt_program_release(tt_program* program);  // accepts NULL
 TT_EXPORT int tt_program_output_count(const tt_program* program);
 // Fills outputs[k].bytes; outputs[k].type says what the caller expects there, and a program that gives something else is
 // INVALID_ARGUMENT (no output is written then). Inputs are read before the call returns. Waits for the result.
-TT_EXPORT TT_NODISCARD tt_status tt_program_run(tt_program* program, int num_inputs, const tt_array* inputs, int num_outputs,
-                                                const tt_array* outputs);
+TT_EXPORT TT_NODISCARD tt_status tt_program_run(tt_program* program, int num_inputs, const tt_array* inputs,
+                                                int num_outputs, const tt_array* outputs);
 
 // What one device of the described machine needs. Bytes.
 typedef struct tt_program_report {

@@ -64,19 +64,19 @@ TT_EXPORT const char* tt_code_name(tt_code code);
 
 #define TT_STATUS(code, ...) tt_status_make((code), __FILE__, __LINE__, __VA_ARGS__)
 #define TT_FAIL(code, ...) return TT_STATUS((code), __VA_ARGS__)
-#define TT_TRY(expr)                       \
-  do {                                     \
-    tt_status tt_try_status_ = (expr);     \
+#define TT_TRY(expr)                                   \
+  do {                                                 \
+    tt_status tt_try_status_ = (expr);                 \
     if (__builtin_expect(tt_try_status_ != NULL, 0)) { \
-      return tt_try_status_;               \
-    }                                      \
+      return tt_try_status_;                           \
+    }                                                  \
   } while (0)
-#define TT_TRY_CTX(expr, ...)              \
-  do {                                     \
-    tt_status tt_try_status_ = (expr);     \
-    if (__builtin_expect(tt_try_status_ != NULL, 0)) { \
+#define TT_TRY_CTX(expr, ...)                                 \
+  do {                                                        \
+    tt_status tt_try_status_ = (expr);                        \
+    if (__builtin_expect(tt_try_status_ != NULL, 0)) {        \
       return tt_status_annotate(tt_try_status_, __VA_ARGS__); \
-    }                                      \
+    }                                                         \
   } while (0)
 
 #ifdef __cplusplus

@@ -32,8 +32,8 @@ typedef struct tt_tensor {
   int64_t offset;          // elements of `dtype`
   int32_t rank;
   tt_dtype dtype;
-  bool wrapped;            // a Python number, for type promotion
-  bool conj, neg;          // lazily conjugated or negated: reads and writes go through it
+  bool wrapped;    // a Python number, for type promotion
+  bool conj, neg;  // lazily conjugated or negated: reads and writes go through it
   tt_scalar host;
 } tt_tensor;
 

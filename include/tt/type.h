@@ -17,26 +17,26 @@ extern "C" {
 
 // One row an element type: enumerator, StableHLO spelling, bytes an element, class letter
 // (b bool, u unsigned, i signed, f float, c complex).
-#define TT_DTYPES(X)                       \
-  X(TT_BOOL, "i1", 1, 'b')                 \
-  X(TT_U8, "ui8", 1, 'u')                  \
-  X(TT_I8, "i8", 1, 'i')                   \
-  X(TT_U16, "ui16", 2, 'u')                \
-  X(TT_I16, "i16", 2, 'i')                 \
-  X(TT_U32, "ui32", 4, 'u')                \
-  X(TT_I32, "i32", 4, 'i')                 \
-  X(TT_U64, "ui64", 8, 'u')                \
-  X(TT_I64, "i64", 8, 'i')                 \
-  X(TT_F16, "f16", 2, 'f')                 \
-  X(TT_BF16, "bf16", 2, 'f')               \
-  X(TT_F32, "f32", 4, 'f')                 \
-  X(TT_F64, "f64", 8, 'f')                 \
-  X(TT_C64, "complex<f32>", 8, 'c')        \
-  X(TT_C128, "complex<f64>", 16, 'c')      \
-  X(TT_F8E4M3FN, "f8E4M3FN", 1, 'f')       \
-  X(TT_F8E4M3FNUZ, "f8E4M3FNUZ", 1, 'f')   \
-  X(TT_F8E5M2, "f8E5M2", 1, 'f')           \
-  X(TT_F8E5M2FNUZ, "f8E5M2FNUZ", 1, 'f')   \
+#define TT_DTYPES(X)                     \
+  X(TT_BOOL, "i1", 1, 'b')               \
+  X(TT_U8, "ui8", 1, 'u')                \
+  X(TT_I8, "i8", 1, 'i')                 \
+  X(TT_U16, "ui16", 2, 'u')              \
+  X(TT_I16, "i16", 2, 'i')               \
+  X(TT_U32, "ui32", 4, 'u')              \
+  X(TT_I32, "i32", 4, 'i')               \
+  X(TT_U64, "ui64", 8, 'u')              \
+  X(TT_I64, "i64", 8, 'i')               \
+  X(TT_F16, "f16", 2, 'f')               \
+  X(TT_BF16, "bf16", 2, 'f')             \
+  X(TT_F32, "f32", 4, 'f')               \
+  X(TT_F64, "f64", 8, 'f')               \
+  X(TT_C64, "complex<f32>", 8, 'c')      \
+  X(TT_C128, "complex<f64>", 16, 'c')    \
+  X(TT_F8E4M3FN, "f8E4M3FN", 1, 'f')     \
+  X(TT_F8E4M3FNUZ, "f8E4M3FNUZ", 1, 'f') \
+  X(TT_F8E5M2, "f8E5M2", 1, 'f')         \
+  X(TT_F8E5M2FNUZ, "f8E5M2FNUZ", 1, 'f') \
   X(TT_F8E8M0FNU, "f8E8M0FNU", 1, 'f')
 
 typedef enum tt_dtype {
@@ -44,7 +44,7 @@ typedef enum tt_dtype {
 #define TT_DTYPE_ENUM(id, text, bytes, cls) id,
   TT_DTYPES(TT_DTYPE_ENUM)
 #undef TT_DTYPE_ENUM
-  TT_DTYPE_COUNT
+      TT_DTYPE_COUNT
 } tt_dtype;
 
 // Dimensions a tensor may have. PyTorch allows 64; more than 32 raises INVALID_ARGUMENT.
@@ -59,15 +59,15 @@ typedef struct tt_type {
   int64_t dims[TT_MAX_RANK];
 } tt_type;
 
-TT_EXPORT size_t tt_dtype_size(tt_dtype dtype);          // bytes an element; 0 for invalid
-TT_EXPORT const char* tt_dtype_text(tt_dtype dtype);     // StableHLO spelling
-TT_EXPORT char tt_dtype_class(tt_dtype dtype);           // 'b', 'u', 'i', 'f', 'c'
-TT_EXPORT bool tt_dtype_is_float(tt_dtype dtype);        // real floating point
+TT_EXPORT size_t tt_dtype_size(tt_dtype dtype);       // bytes an element; 0 for invalid
+TT_EXPORT const char* tt_dtype_text(tt_dtype dtype);  // StableHLO spelling
+TT_EXPORT char tt_dtype_class(tt_dtype dtype);        // 'b', 'u', 'i', 'f', 'c'
+TT_EXPORT bool tt_dtype_is_float(tt_dtype dtype);     // real floating point
 TT_EXPORT bool tt_dtype_is_complex(tt_dtype dtype);
-TT_EXPORT bool tt_dtype_is_integral(tt_dtype dtype);     // signed or unsigned, not bool
-TT_EXPORT bool tt_dtype_is_signed(tt_dtype dtype);       // signed integer, float or complex
-TT_EXPORT tt_dtype tt_dtype_real(tt_dtype dtype);        // C64 -> F32, C128 -> F64, others themselves
-TT_EXPORT tt_dtype tt_dtype_complex(tt_dtype dtype);     // F64 -> C128, complex themselves, others -> C64
+TT_EXPORT bool tt_dtype_is_integral(tt_dtype dtype);  // signed or unsigned, not bool
+TT_EXPORT bool tt_dtype_is_signed(tt_dtype dtype);    // signed integer, float or complex
+TT_EXPORT tt_dtype tt_dtype_real(tt_dtype dtype);     // C64 -> F32, C128 -> F64, others themselves
+TT_EXPORT tt_dtype tt_dtype_complex(tt_dtype dtype);  // F64 -> C128, complex themselves, others -> C64
 // The type PyTorch computes in ("opmath"): F32 for 8- and 16-bit floats, others themselves.
 TT_EXPORT tt_dtype tt_dtype_compute(tt_dtype dtype);
 

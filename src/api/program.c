@@ -22,9 +22,15 @@ static void destroy(void* obj) {
 }
 TT_OBJ_KIND(program_kind, "C program", destroy);
 
-void tt_program_retain(tt_program* program) { tt_obj_retain(program); }
-void tt_program_release(tt_program* program) { tt_obj_release(program); }
-int tt_program_output_count(const tt_program* program) { return tt_exec_output_count(program->exec); }
+void tt_program_retain(tt_program* program) {
+  tt_obj_retain(program);
+}
+void tt_program_release(tt_program* program) {
+  tt_obj_release(program);
+}
+int tt_program_output_count(const tt_program* program) {
+  return tt_exec_output_count(program->exec);
+}
 
 tt_status tt_program_compile(int device, const char* stablehlo, tt_program** out_program) {
   if (stablehlo == NULL) {
@@ -83,7 +89,8 @@ static tt_status launch(tt_program* program, int num_inputs, const tt_array* inp
   tt_client* client = tt_device_client(program->device);
   tt_pjrt_device* device = tt_device_pjrt(program->device);
   for (int i = 0; i < num_inputs; ++i) {
-    TT_TRY_CTX(tt_buffer_from_host(client, device, &inputs[i].type, inputs[i].bytes, NULL, NULL, &in[i]), "input %d", i);
+    TT_TRY_CTX(tt_buffer_from_host(client, device, &inputs[i].type, inputs[i].bytes, NULL, NULL, &in[i]), "input %d",
+               i);
   }
   return tt_exec_run(program->exec, device, num_inputs, in, NULL, out);
 }
@@ -112,7 +119,8 @@ tt_status tt_program_run(tt_program* program, int num_inputs, const tt_array* in
   return status;
 }
 
-static tt_status report(tt_topology* topology, tt_exec* exec, tt_program_report* out_report, tt_cost_fn cost, void* ctx) {
+static tt_status report(tt_topology* topology, tt_exec* exec, tt_program_report* out_report, tt_cost_fn cost,
+                        void* ctx) {
   tt_memory_stats memory;
   TT_TRY(tt_exec_memory_stats(exec, &memory));
   *out_report = (tt_program_report){.device_count = tt_topology_device_count(topology),

@@ -22,9 +22,9 @@ void tt_digest_hex(tt_digest digest, char out[33]);
 typedef struct tt_map tt_map;
 tt_map* tt_map_create(void);
 void tt_map_destroy(tt_map* map);
-void* tt_map_find(const tt_map* map, const uint64_t* key, size_t words, uint64_t hash);  // NULL if absent
+void* tt_map_find(const tt_map* map, const uint64_t* key, size_t words, uint64_t hash);          // NULL if absent
 void tt_map_insert(tt_map* map, const uint64_t* key, size_t words, uint64_t hash, void* value);  // absent before
-void* tt_map_remove(tt_map* map, const uint64_t* key, size_t words, uint64_t hash);  // the value, or NULL
+void* tt_map_remove(tt_map* map, const uint64_t* key, size_t words, uint64_t hash);              // the value, or NULL
 size_t tt_map_count(const tt_map* map);
 // Calls `fn` for each value in no particular order; `fn` must not change the map.
 void tt_map_each(const tt_map* map, void (*fn)(void* value, void* ctx), void* ctx);

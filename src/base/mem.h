@@ -27,14 +27,18 @@ void* tt_arena_dup(tt_arena* arena, const void* p, size_t size);
 char* tt_arena_strdup(tt_arena* arena, const char* text);
 
 // A growable array: struct { T* items; size_t count, capacity; }.
-#define TT_VEC(T) struct { T* items; size_t count, capacity; }
-#define TT_VEC_PUSH(v, ...)                                                                         \
-  do {                                                                                              \
-    if ((v)->count == (v)->capacity) {                                                              \
-      (v)->capacity = (v)->capacity ? (v)->capacity * 2 : 8;                                        \
-      (v)->items = tt_realloc((v)->items, (v)->capacity * sizeof *(v)->items);                      \
-    }                                                                                               \
-    (v)->items[(v)->count++] = (__VA_ARGS__);                                                       \
+#define TT_VEC(T)           \
+  struct {                  \
+    T* items;               \
+    size_t count, capacity; \
+  }
+#define TT_VEC_PUSH(v, ...)                                                    \
+  do {                                                                         \
+    if ((v)->count == (v)->capacity) {                                         \
+      (v)->capacity = (v)->capacity ? (v)->capacity * 2 : 8;                   \
+      (v)->items = tt_realloc((v)->items, (v)->capacity * sizeof *(v)->items); \
+    }                                                                          \
+    (v)->items[(v)->count++] = (__VA_ARGS__);                                  \
   } while (0)
 #define TT_VEC_FREE(v) (free((v)->items), (v)->items = NULL, (v)->count = (v)->capacity = 0)
 

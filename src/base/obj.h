@@ -22,8 +22,8 @@ typedef struct tt_obj {
 } tt_obj;
 
 // Defines `static const tt_obj_kind id` and registers it with the ledger on first use.
-#define TT_OBJ_KIND(id, text, destroy_fn)          \
-  static _Atomic int64_t id##_live;                \
+#define TT_OBJ_KIND(id, text, destroy_fn) \
+  static _Atomic int64_t id##_live;       \
   static const tt_obj_kind id = {text, destroy_fn, &id##_live}
 
 // Zeroed memory of `size` bytes with one reference.

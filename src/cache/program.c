@@ -15,7 +15,7 @@
 // An entry is made by the thread that compiles; others wait on `cond` until it is settled.
 typedef struct entry {
   tt_digest key;
-  tt_exec* exec;    // settled well
+  tt_exec* exec;  // settled well
   bool settled;
   int waiting;
   uint64_t used;
@@ -29,7 +29,9 @@ static struct {
   tt_program_stats stats;
 } cache = {.lock = TT_MUTEX_INIT, .cond = TT_COND_INIT};
 
-static uint64_t hash_of(tt_digest key) { return key.lo; }
+static uint64_t hash_of(tt_digest key) {
+  return key.lo;
+}
 
 // ---- keys ---------------------------------------------------------------------------------------------------------------
 
@@ -66,11 +68,12 @@ static tt_digest key_of(tt_client* client, const char* text, const tt_compile_op
   struct stat st;
   int64_t plugin_bytes = stat(tt_plugin_path(plugin), &st) == 0 ? st.st_size : 0;
   char head[1024];
-  int n = snprintf(head, sizeof head, "%d|%d.%d|%s|%s|%lld|%s|%d|%d,%d|", KEY_FORMAT, major, minor, tt_client_platform(client),
-                   tt_client_platform_version(client), (long long)plugin_bytes,
-                   tt_pjrt_device_kind(tt_client_device(client, 0)), tt_client_device_count(client), options->num_replicas,
-                   options->num_partitions);
-  tt_digest key = tt_digest_bytes(head, n > 0 ? (size_t)n : 0, tt_client_is_cpu(client) ? host_features() : (tt_digest){0, 0});
+  int n = snprintf(head, sizeof head, "%d|%d.%d|%s|%s|%lld|%s|%d|%d,%d|", KEY_FORMAT, major, minor,
+                   tt_client_platform(client), tt_client_platform_version(client), (long long)plugin_bytes,
+                   tt_pjrt_device_kind(tt_client_device(client, 0)), tt_client_device_count(client),
+                   options->num_replicas, options->num_partitions);
+  tt_digest key =
+      tt_digest_bytes(head, n > 0 ? (size_t)n : 0, tt_client_is_cpu(client) ? host_features() : (tt_digest){0, 0});
   if (options->xla_options != NULL) {
     key = tt_digest_bytes(options->xla_options, strlen(options->xla_options), key);
   }

@@ -13,8 +13,8 @@ typedef struct tt_program_stats {
 } tt_program_stats;
 
 // *out_exec comes with a reference of its own. `name` is for messages and dumps.
-TT_NODISCARD tt_status tt_program_get(tt_client* client, const char* name, const char* text, const tt_compile_options* options,
-                                      tt_exec** out_exec);
+TT_NODISCARD tt_status tt_program_get(tt_client* client, const char* name, const char* text,
+                                      const tt_compile_options* options, tt_exec** out_exec);
 void tt_program_stats_get(tt_program_stats* out_stats);
 // Forgets the programs held in memory (those in use live on with their users).
 void tt_program_forget(void);

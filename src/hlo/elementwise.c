@@ -127,8 +127,9 @@ tt_val tt_compare(tt_builder* b, tt_cmp cmp, tt_val x, tt_val y) {
   const char* kind = cls == 'i' ? "SIGNED" : cls == 'f' || cls == 'c' ? "FLOAT" : "UNSIGNED";
   type.dtype = TT_BOOL;
   TT_SCOPED_TEXT(attrs);
-  TT_ATTR(&attrs, "comparison_direction = #stablehlo<comparison_direction %s>, compare_type = #stablehlo<comparison_type %s>", names[cmp],
-          kind);
+  TT_ATTR(&attrs,
+          "comparison_direction = #stablehlo<comparison_direction %s>, compare_type = #stablehlo<comparison_type %s>",
+          names[cmp], kind);
   return tt_emit1(b, "stablehlo.compare", attrs.text, 2, operands, &type);
 }
 

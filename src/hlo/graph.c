@@ -54,7 +54,9 @@ tt_status tt_builder_take_error(tt_builder* b) {
   return error;
 }
 
-bool tt_builder_used_precision(const tt_builder* b) { return b->precision_used; }
+bool tt_builder_used_precision(const tt_builder* b) {
+  return b->precision_used;
+}
 
 void tt_builder_set_precision(tt_builder* b, int precision) {
   if (precision < 0 || precision > 2) {

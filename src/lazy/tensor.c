@@ -18,7 +18,9 @@ static tt_mutex list_lock = TT_MUTEX_INIT;
 static tt_storage* newest;
 
 static void (*drop_hook)(tt_storage* storage);
-void tt_storage_set_drop_hook(void (*hook)(tt_storage* storage)) { drop_hook = hook; }
+void tt_storage_set_drop_hook(void (*hook)(tt_storage* storage)) {
+  drop_hook = hook;
+}
 
 static void destroy_storage(void* obj) {
   tt_storage* storage = obj;
@@ -43,7 +45,9 @@ TT_OBJ_KIND(storage_kind, "storage", destroy_storage);
 
 static _Thread_local tt_capture* thread_capture;
 static _Thread_local uint64_t thread_capture_id;
-tt_capture* tt_capture_thread_get(void) { return thread_capture; }
+tt_capture* tt_capture_thread_get(void) {
+  return thread_capture;
+}
 void tt_capture_thread_set(tt_capture* capture, uint64_t id) {
   thread_capture = capture;
   thread_capture_id = id;
@@ -139,8 +143,18 @@ tt_status tt_storage_create(int device, tt_dtype dtype, int rank, const int64_t*
   return NULL;
 }
 
-void tt_storage_retain(tt_storage* storage) { tt_obj_retain(storage); }
-void tt_storage_release(tt_storage* storage) { tt_obj_release(storage); }
-uint64_t tt_storage_address(const tt_storage* storage) { return storage->address; }
-int64_t tt_storage_bytes(const tt_storage* storage) { return storage->bytes; }
-int tt_storage_device(const tt_storage* storage) { return storage->device; }
+void tt_storage_retain(tt_storage* storage) {
+  tt_obj_retain(storage);
+}
+void tt_storage_release(tt_storage* storage) {
+  tt_obj_release(storage);
+}
+uint64_t tt_storage_address(const tt_storage* storage) {
+  return storage->address;
+}
+int64_t tt_storage_bytes(const tt_storage* storage) {
+  return storage->bytes;
+}
+int tt_storage_device(const tt_storage* storage) {
+  return storage->device;
+}

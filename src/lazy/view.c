@@ -98,7 +98,8 @@ static bool box_by_own_dims(const tt_type* base, const int64_t* sizes, const int
   return place_walks(p, sizes, strides, offset);
 }
 
-static bool box_by_strides(int64_t elements, const int64_t* sizes, const int64_t* strides, int64_t offset, tt_view_plan* p) {
+static bool box_by_strides(int64_t elements, const int64_t* sizes, const int64_t* strides, int64_t offset,
+                           tt_view_plan* p) {
   int n = 0;
   int64_t previous = 0;
   for (int w = 0; w < p->walks; ++w) {

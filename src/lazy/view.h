@@ -19,15 +19,15 @@ typedef enum tt_view_kind { TT_VIEW_EMPTY, TT_VIEW_WHOLE, TT_VIEW_BOX, TT_VIEW_R
 typedef struct tt_view_plan {
   tt_view_kind kind;
   bool needs_offset;
-  bool own_dims;                      // BOX: the factors are the base's dimensions
-  int walks;                          // dimensions that move: size > 1 and stride != 0
-  int walk_dim[TT_MAX_RANK];          // view dimension, by falling stride
-  int walk_factor[TT_MAX_RANK];       // BOX: the factor it walks
-  int64_t walk_step[TT_MAX_RANK];     // BOX: its step there
-  int factors;                        // BOX
+  bool own_dims;                   // BOX: the factors are the base's dimensions
+  int walks;                       // dimensions that move: size > 1 and stride != 0
+  int walk_dim[TT_MAX_RANK];       // view dimension, by falling stride
+  int walk_factor[TT_MAX_RANK];    // BOX: the factor it walks
+  int64_t walk_step[TT_MAX_RANK];  // BOX: its step there
+  int factors;                     // BOX
   int64_t factor[TT_MAX_RANK * 2];
-  int64_t unit[TT_MAX_RANK * 2];      // elements a step of the factor
-  int64_t padded;                     // BOX: elements of the base after padding (>= its own)
+  int64_t unit[TT_MAX_RANK * 2];  // elements a step of the factor
+  int64_t padded;                 // BOX: elements of the base after padding (>= its own)
 } tt_view_plan;
 
 // Elements of `dtype` that the base holds once reinterpreted.
@@ -43,7 +43,8 @@ tt_val tt_view_bits(tt_builder* b, const tt_tensor* t, tt_val value);
 // The view's value. `offset` is a 0-d i64 value, used only if the plan needs it.
 tt_val tt_view_read(tt_builder* b, tt_val base, const tt_tensor* t, const tt_view_plan* plan, tt_val offset);
 // The base after `value` (the view's sizes and dtype) was written. The result has the base's type.
-tt_val tt_view_write(tt_builder* b, tt_val base, const tt_tensor* t, const tt_view_plan* plan, tt_val offset, tt_val value);
+tt_val tt_view_write(tt_builder* b, tt_val base, const tt_tensor* t, const tt_view_plan* plan, tt_val offset,
+                     tt_val value);
 // The order of dimensions by falling stride (size-1 ones in place); false if the strides leave gaps or overlap.
 bool tt_view_dense_order(int rank, const int64_t* sizes, const int64_t* strides, int64_t* out_order);
 // The type a fresh dense tensor of these sizes and strides has as a value: sizes in order of falling strides; false if the

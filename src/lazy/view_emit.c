@@ -7,7 +7,6 @@
 
 // ---- reinterpreting bytes ---------------------------------------------------------------------------------------------
 
-
 // Complex numbers have no bitcast: they pass through pairs of their real parts.
 static tt_val complex_to_pairs(tt_builder* b, tt_val x) {
   tt_val parts[2] = {tt_unsqueeze(b, tt_unary(b, TT_REAL, x), -1), tt_unsqueeze(b, tt_unary(b, TT_IMAG, x), -1)};
@@ -126,7 +125,7 @@ static tt_val unarrange(tt_builder* b, tt_val value, const tt_tensor* t, const t
 // ---- boxes ------------------------------------------------------------------------------------------------------------
 
 typedef struct box {
-  int64_t size[TT_MAX_RANK * 2];    // of the window, factor by factor
+  int64_t size[TT_MAX_RANK * 2];  // of the window, factor by factor
   int64_t step[TT_MAX_RANK * 2];
   int64_t extent[TT_MAX_RANK * 2];  // elements taken from the window
   tt_val start[TT_MAX_RANK * 2];
@@ -193,7 +192,8 @@ static tt_val box_read(tt_builder* b, tt_val base, const tt_tensor* t, const tt_
   return arrange(b, window, t, p);
 }
 
-static tt_val box_write(tt_builder* b, tt_val base, const tt_tensor* t, const tt_view_plan* p, tt_val offset, tt_val value) {
+static tt_val box_write(tt_builder* b, tt_val base, const tt_tensor* t, const tt_view_plan* p, tt_val offset,
+                        tt_val value) {
   int64_t elements = tt_type_elements(tt_type_of(b, base));
   box x = box_of(b, t, p, offset);
   tt_val whole = base_as_factors(b, base, p);
@@ -265,7 +265,8 @@ static tt_val gather_read(tt_builder* b, tt_val base, const tt_tensor* t, const 
   return arrange(b, tt_reshape(b, flat, p->walks, out), t, p);
 }
 
-static tt_val gather_write(tt_builder* b, tt_val base, const tt_tensor* t, const tt_view_plan* p, tt_val offset, tt_val value) {
+static tt_val gather_write(tt_builder* b, tt_val base, const tt_tensor* t, const tt_view_plan* p, tt_val offset,
+                           tt_val value) {
   int64_t count;
   tt_val at = positions(b, t, p, offset, &count);
   tt_val updates = tt_reshape(b, unarrange(b, value, t, p), 1, &count);
@@ -307,7 +308,8 @@ tt_val tt_view_read(tt_builder* b, tt_val base, const tt_tensor* t, const tt_vie
   }
 }
 
-tt_val tt_view_write(tt_builder* b, tt_val base, const tt_tensor* t, const tt_view_plan* p, tt_val offset, tt_val value) {
+tt_val tt_view_write(tt_builder* b, tt_val base, const tt_tensor* t, const tt_view_plan* p, tt_val offset,
+                     tt_val value) {
   tt_type type = *tt_type_of(b, base);
   tt_val whole = reinterpret(b, base, t->dtype);
   switch (p->kind) {
@@ -332,7 +334,8 @@ tt_val tt_view_write(tt_builder* b, tt_val base, const tt_tensor* t, const tt_vi
   if (t->dtype != type.dtype) {
     int64_t elements = tt_type_elements(&type);
     tt_val back = reinterpret_flat(b, tt_flatten(b, whole), type.dtype, elements);
-    int64_t covered = tt_view_base_elements(&type, t->dtype) * (int64_t)tt_dtype_size(t->dtype) / (int64_t)tt_dtype_size(type.dtype);
+    int64_t covered =
+        tt_view_base_elements(&type, t->dtype) * (int64_t)tt_dtype_size(t->dtype) / (int64_t)tt_dtype_size(type.dtype);
     if (covered < elements) {
       // A tail too short for one element of the view's dtype keeps its old bytes.
       tt_val tail = tt_slice_dim(b, tt_flatten(b, base), 0, covered, elements, 1);

@@ -6,8 +6,12 @@
 
 #include "ops/activation.h"
 
-tt_val tt_relu(tt_builder* b, tt_val x) { return tt_max(b, x, tt_like_f(b, x, 0)); }
-TT_OP(relu, "relu(Tensor self) -> Tensor") { tt_out(L, 0, tt_relu(b, tt_arg(L, 0))); }
+tt_val tt_relu(tt_builder* b, tt_val x) {
+  return tt_max(b, x, tt_like_f(b, x, 0));
+}
+TT_OP(relu, "relu(Tensor self) -> Tensor") {
+  tt_out(L, 0, tt_relu(b, tt_arg(L, 0)));
+}
 
 tt_val tt_gelu_inner(tt_builder* b, tt_val x) {
   tt_val cube = tt_mul(b, tt_mul(b, x, x), x);
@@ -65,7 +69,9 @@ tt_val tt_hard_sigmoid(tt_builder* b, tt_val x) {
   tt_val cut = tt_min(b, tt_max(b, tt_add_f(b, x, 3), tt_like_f(b, x, 0)), tt_like_f(b, x, 6));
   return tt_div(b, cut, tt_like_f(b, x, 6));
 }
-TT_OP(hardsigmoid, "hardsigmoid(Tensor self) -> Tensor") { tt_out(L, 0, tt_hard_sigmoid(b, tt_arg_real(L, 0))); }
+TT_OP(hardsigmoid, "hardsigmoid(Tensor self) -> Tensor") {
+  tt_out(L, 0, tt_hard_sigmoid(b, tt_arg_real(L, 0)));
+}
 TT_OP(hardswish, "hardswish(Tensor self) -> Tensor") {
   tt_val x = tt_arg_real(L, 0);
   tt_val cut = tt_min(b, tt_max(b, tt_add_f(b, x, 3), tt_like_f(b, x, 0)), tt_like_f(b, x, 6));
@@ -142,6 +148,12 @@ static void rrelu(tt_lower* L, tt_builder* b) {
   tt_out(L, 0, tt_mul(b, x, slope));
   tt_write(L, 1, slope);
 }
-#define RRELU_ARGS "Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None"
-TT_OP(rrelu, "rrelu_with_noise(Tensor self, " RRELU_ARGS ") -> Tensor") { rrelu(L, b); }
-TT_OP(rrelu_in_place, "rrelu_with_noise_(Tensor(a!) self, " RRELU_ARGS ") -> Tensor(a!)") { rrelu(L, b); }
+#define RRELU_ARGS                                                                                           \
+  "Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? " \
+  "generator=None"
+TT_OP(rrelu, "rrelu_with_noise(Tensor self, " RRELU_ARGS ") -> Tensor") {
+  rrelu(L, b);
+}
+TT_OP(rrelu_in_place, "rrelu_with_noise_(Tensor(a!) self, " RRELU_ARGS ") -> Tensor(a!)") {
+  rrelu(L, b);
+}

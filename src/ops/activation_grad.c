@@ -67,9 +67,11 @@ TT_OP(silu_backward, "silu_backward(Tensor grad_output, Tensor self) -> Tensor")
   tt_out(L, 0, tt_mul(b, s.grad, tt_dtype_is_complex(s.dtype) ? tt_unary(b, TT_CHLO_CONJ, slope) : slope));
 }
 
-TT_COMPOSITE(mish_backward, "mish_backward(Tensor grad_output, Tensor self) -> Tensor", "PyTorch has no Meta kernel of it");
+TT_COMPOSITE(mish_backward, "mish_backward(Tensor grad_output, Tensor self) -> Tensor",
+             "PyTorch has no Meta kernel of it");
 
-TT_OP(softplus_backward, "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor") {
+TT_OP(softplus_backward,
+      "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor") {
   site s = open_site(L, b, 0, 1);
   tt_val scaled = tt_mul(b, s.x, tt_arg_scalar(L, 2, s.dtype));
   tt_val linear = tt_test(b, TT_GT, scaled, tt_arg_scalar(L, 3, s.dtype));
@@ -86,7 +88,8 @@ static tt_val inside(tt_builder* b, site s, tt_val low, tt_val high, bool ends, 
   tt_val in = tt_and(b, tt_test(b, ends ? TT_GE : TT_GT, s.x, low), tt_test(b, ends ? TT_LE : TT_LT, s.x, high));
   return tt_where(b, in, grad, s.zero);
 }
-TT_OP(hardtanh_backward, "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor") {
+TT_OP(hardtanh_backward,
+      "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor") {
   site s = open_site(L, b, 0, 1);
   tt_val low = tt_arg_scalar(L, 2, s.dtype);
   tt_out(L, 0, inside(b, s, low, tt_arg_scalar(L, 3, s.dtype), false, s.grad));
@@ -107,11 +110,16 @@ static void shrink_backward(tt_lower* L, tt_builder* b) {
   tt_val in = tt_and(b, tt_test(b, TT_GE, s.x, tt_neg(b, lambda)), tt_test(b, TT_LE, s.x, lambda));
   tt_out(L, 0, tt_where(b, in, s.zero, s.grad));
 }
-TT_OP(hardshrink_backward, "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor") { shrink_backward(L, b); }
-TT_OP(softshrink_backward, "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor") { shrink_backward(L, b); }
+TT_OP(hardshrink_backward, "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor") {
+  shrink_backward(L, b);
+}
+TT_OP(softshrink_backward, "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor") {
+  shrink_backward(L, b);
+}
 
 TT_OP(elu_backward,
-      "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor") {
+      "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor "
+      "self_or_result) -> Tensor") {
   site s = open_site(L, b, 0, 5);
   tt_val scale = tt_arg_scalar(L, 2, s.dtype);
   tt_val low_scale = tt_mul(b, tt_arg_scalar(L, 1, s.dtype), scale);
@@ -134,7 +142,8 @@ TT_OP(prelu_backward, "_prelu_kernel_backward(Tensor grad_output, Tensor self, T
   tt_out(L, 1, tt_where(b, positive, s.zero, tt_mul(b, s.x, s.grad)));
 }
 TT_OP(rrelu_backward,
-      "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, "
+      "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool "
+      "training, "
       "bool self_is_result) -> Tensor") {
   site s = open_site(L, b, 0, 1);
   double low = tt_arg_float(L, 3);

@@ -18,7 +18,9 @@ int tt_call_number_slots(const tt_call* call, int first_slot[TT_MAX_ARGS]) {
   return slots;
 }
 
-tt_builder* tt_lower_builder(tt_lower* L) { return L->b; }
+tt_builder* tt_lower_builder(tt_lower* L) {
+  return L->b;
+}
 
 static const tt_argument* argument(const tt_lower* L, int i) {
   static const tt_argument absent = {.kind = TT_ARG_NONE};
@@ -41,7 +43,9 @@ const tt_tensor* tt_arg_info_at(const tt_lower* L, int i, int j) {
   const tt_tensor* t = &arg->tensors[j];
   return t->dtype == TT_DTYPE_INVALID ? NULL : t;
 }
-const tt_tensor* tt_arg_info(const tt_lower* L, int i) { return tt_arg_info_at(L, i, 0); }
+const tt_tensor* tt_arg_info(const tt_lower* L, int i) {
+  return tt_arg_info_at(L, i, 0);
+}
 
 static tt_val read_tensor(tt_lower* L, int i, int j, tt_dtype dtype) {
   const tt_tensor* t = tt_arg_info_at(L, i, j);
@@ -50,10 +54,18 @@ static tt_val read_tensor(tt_lower* L, int i, int j, tt_dtype dtype) {
   }
   return L->hooks->read(L, L->first_slot[i] + j, t, dtype);
 }
-tt_val tt_arg(tt_lower* L, int i) { return read_tensor(L, i, 0, TT_DTYPE_INVALID); }
-tt_val tt_arg_as(tt_lower* L, int i, tt_dtype dtype) { return read_tensor(L, i, 0, dtype); }
-tt_val tt_arg_at(tt_lower* L, int i, int j) { return read_tensor(L, i, j, TT_DTYPE_INVALID); }
-bool tt_arg_has_at(const tt_lower* L, int i, int j) { return tt_arg_info_at(L, i, j) != NULL; }
+tt_val tt_arg(tt_lower* L, int i) {
+  return read_tensor(L, i, 0, TT_DTYPE_INVALID);
+}
+tt_val tt_arg_as(tt_lower* L, int i, tt_dtype dtype) {
+  return read_tensor(L, i, 0, dtype);
+}
+tt_val tt_arg_at(tt_lower* L, int i, int j) {
+  return read_tensor(L, i, j, TT_DTYPE_INVALID);
+}
+bool tt_arg_has_at(const tt_lower* L, int i, int j) {
+  return tt_arg_info_at(L, i, j) != NULL;
+}
 
 bool tt_arg_has(const tt_lower* L, int i) {
   const tt_argument* arg = argument(L, i);
@@ -126,12 +138,17 @@ tt_val tt_arg_scalar_at(tt_lower* L, int i, int j, tt_dtype dtype) {
     return wrong_kind(L, i, "a number");
   }
   if (value.kind == 'c' && value.im != 0 && !tt_dtype_is_complex(dtype) && dtype != TT_BOOL) {
-    const char* name = dtype == TT_F64 ? "double" : dtype == TT_I64 ? "int64_t" : tt_dtype_is_float(dtype) ? "float" : "int";
+    const char* name = dtype == TT_F64            ? "double"
+                       : dtype == TT_I64          ? "int64_t"
+                       : tt_dtype_is_float(dtype) ? "float"
+                                                  : "int";
     return tt_builder_fail(L->b, TT_INVALID_ARGUMENT, "value cannot be converted to type %s without overflow", name);
   }
   return argument(L, i)->runtime ? L->hooks->number(L, i, j, &value, dtype) : tt_const_scalar(L->b, &value, dtype);
 }
-tt_val tt_arg_scalar(tt_lower* L, int i, tt_dtype dtype) { return tt_arg_scalar_at(L, i, 0, dtype); }
+tt_val tt_arg_scalar(tt_lower* L, int i, tt_dtype dtype) {
+  return tt_arg_scalar_at(L, i, 0, dtype);
+}
 
 // A number that becomes part of the program: its value must be in the key.
 static bool baked(tt_lower* L, int i, tt_scalar* out) {
@@ -149,7 +166,9 @@ int64_t tt_arg_int(tt_lower* L, int i) {
   }
   return value.kind == 'i' ? value.i : (int64_t)value.re;
 }
-int64_t tt_arg_int_or(tt_lower* L, int i, int64_t value) { return tt_arg_has(L, i) ? tt_arg_int(L, i) : value; }
+int64_t tt_arg_int_or(tt_lower* L, int i, int64_t value) {
+  return tt_arg_has(L, i) ? tt_arg_int(L, i) : value;
+}
 
 double tt_arg_float(tt_lower* L, int i) {
   tt_scalar value;
@@ -159,8 +178,12 @@ double tt_arg_float(tt_lower* L, int i) {
   }
   return value.kind == 'i' ? (double)value.i : value.re;
 }
-double tt_arg_float_or(tt_lower* L, int i, double value) { return tt_arg_has(L, i) ? tt_arg_float(L, i) : value; }
-bool tt_arg_bool(tt_lower* L, int i) { return tt_arg_int_or(L, i, 0) != 0; }
+double tt_arg_float_or(tt_lower* L, int i, double value) {
+  return tt_arg_has(L, i) ? tt_arg_float(L, i) : value;
+}
+bool tt_arg_bool(tt_lower* L, int i) {
+  return tt_arg_int_or(L, i, 0) != 0;
+}
 
 const int64_t* tt_arg_ints(tt_lower* L, int i, int* out_count) {
   const tt_argument* arg = argument(L, i);
@@ -228,13 +251,17 @@ char tt_arg_number_class_at(const tt_lower* L, int i, int j) {
 
 // ---- outputs ----------------------------------------------------------------------------------------------------------
 
-int tt_out_count(const tt_lower* L) { return L->num_outs; }
+int tt_out_count(const tt_lower* L) {
+  return L->num_outs;
+}
 
 const tt_type* tt_out_type(const tt_lower* L, int k) {
   static const tt_type absent = {.dtype = TT_DTYPE_INVALID};
   return k >= 0 && k < L->num_outs ? &L->out_types[k] : &absent;
 }
-bool tt_out_wanted(const tt_lower* L, int k) { return tt_out_type(L, k)->dtype != TT_DTYPE_INVALID; }
+bool tt_out_wanted(const tt_lower* L, int k) {
+  return tt_out_type(L, k)->dtype != TT_DTYPE_INVALID;
+}
 
 void tt_out(tt_lower* L, int k, tt_val value) {
   if (k < 0 || k >= L->num_outs) {
@@ -266,7 +293,9 @@ void tt_write_at(tt_lower* L, int i, int j, tt_val value) {
   value = tt_expand(L->b, tt_convert(L->b, value, t->dtype), t->rank, t->sizes);
   L->hooks->write(L, L->first_slot[i] + j, t, value);
 }
-void tt_write(tt_lower* L, int i, tt_val value) { tt_write_at(L, i, 0, value); }
+void tt_write(tt_lower* L, int i, tt_val value) {
+  tt_write_at(L, i, 0, value);
+}
 
 void tt_unsupported(tt_lower* L, const char* fmt, ...) {
   char text[512];
@@ -302,7 +331,9 @@ int tt_arg_dims(tt_lower* L, int i, int rank, int64_t out_dims[TT_MAX_RANK]) {
   return n;
 }
 
-tt_val tt_random_bits(tt_lower* L, const tt_type* type) { return L->hooks->random_bits(L, type); }
+tt_val tt_random_bits(tt_lower* L, const tt_type* type) {
+  return L->hooks->random_bits(L, type);
+}
 
 tt_val tt_random_uniform(tt_lower* L, tt_dtype dtype, int rank, const int64_t* dims) {
   // The top mantissa bits of a random word, as an integer times 2^-bits: uniform on [0, 1), 1 never.

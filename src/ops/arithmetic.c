@@ -32,8 +32,12 @@ static void add_scaled(tt_lower* L, tt_builder* b, tt_prim prim) {
   tt_pair p = tt_arg_pair(L, 0, 1, TT_SAME);
   tt_out(L, 0, tt_add_scaled(b, prim, p.x, p.y, tt_arg_scalar(L, 2, p.dtype)));
 }
-TT_OP(add, "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor") { add_scaled(L, b, TT_ADD); }
-TT_OP(sub, "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor") { add_scaled(L, b, TT_SUB); }
+TT_OP(add, "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor") {
+  add_scaled(L, b, TT_ADD);
+}
+TT_OP(sub, "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor") {
+  add_scaled(L, b, TT_SUB);
+}
 TT_OP(rsub, "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor") {
   tt_pair p = tt_arg_pair(L, 0, 1, TT_SAME);
   tt_out(L, 0, tt_add_scaled(b, TT_SUB, p.y, p.x, tt_arg_scalar(L, 2, p.dtype)));
@@ -73,12 +77,18 @@ static void lerp(tt_lower* L, tt_builder* b) {
   tt_val end = tt_arg_as(L, 1, dtype);
   tt_out(L, 0, tt_lerp(b, x, end, tt_arg_either(L, 2, dtype)));
 }
-TT_OP(lerp_scalar, "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor") { lerp(L, b); }
-TT_OP(lerp_tensor, "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor") { lerp(L, b); }
+TT_OP(lerp_scalar, "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor") {
+  lerp(L, b);
+}
+TT_OP(lerp_tensor, "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor") {
+  lerp(L, b);
+}
 
 // ---- quotients and remainders ---------------------------------------------------------------------------------------
 
-tt_val tt_true_div(tt_builder* b, tt_val x, tt_val y) { return tt_div(b, x, y); }
+tt_val tt_true_div(tt_builder* b, tt_val x, tt_val y) {
+  return tt_div(b, x, y);
+}
 
 static tt_val signs_differ(tt_builder* b, tt_val x, tt_val y) {
   return tt_bin(b, TT_XOR, tt_test_f(b, TT_LT, x, 0), tt_test_f(b, TT_LT, y, 0));
@@ -133,9 +143,15 @@ static void divide(tt_lower* L, tt_builder* b, const char* mode) {
   }
   tt_out(L, 0, *mode == 'f' ? tt_floor_div(b, p.x, p.y) : tt_true_div(b, p.x, p.y));
 }
-TT_OP(div, "div.Tensor(Tensor self, Tensor other) -> Tensor") { divide(L, b, ""); }
-TT_OP(div_mode, "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor") { divide(L, b, tt_arg_string(L, 2)); }
-TT_OP(floor_divide, "floor_divide(Tensor self, Tensor other) -> Tensor") { divide(L, b, "floor"); }
+TT_OP(div, "div.Tensor(Tensor self, Tensor other) -> Tensor") {
+  divide(L, b, "");
+}
+TT_OP(div_mode, "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor") {
+  divide(L, b, tt_arg_string(L, 2));
+}
+TT_OP(floor_divide, "floor_divide(Tensor self, Tensor other) -> Tensor") {
+  divide(L, b, "floor");
+}
 TT_ROW2(fmod, "fmod.Tensor(Tensor self, Tensor other) -> Tensor", TT_SAME, TT_REM);
 TT_OP(remainder, "remainder.Tensor(Tensor self, Tensor other) -> Tensor") {
   tt_pair p = tt_arg_pair(L, 0, 1, TT_SAME);
@@ -244,8 +260,12 @@ static void other_than_nan(tt_lower* L, tt_builder* b, tt_prim prim) {
   both = tt_where(b, tt_is_nan(b, p.y), p.x, both);
   tt_out(L, 0, tt_where(b, tt_is_nan(b, p.x), p.y, both));
 }
-TT_OP(fmax, "fmax(Tensor self, Tensor other) -> Tensor") { other_than_nan(L, b, TT_MAX); }
-TT_OP(fmin, "fmin(Tensor self, Tensor other) -> Tensor") { other_than_nan(L, b, TT_MIN); }
+TT_OP(fmax, "fmax(Tensor self, Tensor other) -> Tensor") {
+  other_than_nan(L, b, TT_MAX);
+}
+TT_OP(fmin, "fmin(Tensor self, Tensor other) -> Tensor") {
+  other_than_nan(L, b, TT_MIN);
+}
 
 // ---- bits and signs -------------------------------------------------------------------------------------------------
 
@@ -307,12 +327,24 @@ static void shift(tt_lower* L, tt_builder* b, bool left) {
   }
   tt_out(L, 0, tt_where(b, wrong, empty, out));
 }
-TT_OP(left_shift, "bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor") { shift(L, b, true); }
-TT_OP(right_shift, "bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor") { shift(L, b, false); }
-TT_OP(lshift, "__lshift__.Tensor(Tensor self, Tensor other) -> Tensor") { shift(L, b, true); }
-TT_OP(rshift, "__rshift__.Tensor(Tensor self, Tensor other) -> Tensor") { shift(L, b, false); }
-TT_OP(lshift_scalar, "__lshift__.Scalar(Tensor self, Scalar other) -> Tensor") { shift(L, b, true); }
-TT_OP(rshift_scalar, "__rshift__.Scalar(Tensor self, Scalar other) -> Tensor") { shift(L, b, false); }
+TT_OP(left_shift, "bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor") {
+  shift(L, b, true);
+}
+TT_OP(right_shift, "bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor") {
+  shift(L, b, false);
+}
+TT_OP(lshift, "__lshift__.Tensor(Tensor self, Tensor other) -> Tensor") {
+  shift(L, b, true);
+}
+TT_OP(rshift, "__rshift__.Tensor(Tensor self, Tensor other) -> Tensor") {
+  shift(L, b, false);
+}
+TT_OP(lshift_scalar, "__lshift__.Scalar(Tensor self, Scalar other) -> Tensor") {
+  shift(L, b, true);
+}
+TT_OP(rshift_scalar, "__rshift__.Scalar(Tensor self, Scalar other) -> Tensor") {
+  shift(L, b, false);
+}
 
 // ---- number theory --------------------------------------------------------------------------------------------------
 
@@ -375,8 +407,12 @@ static void log_add_exp(tt_lower* L, tt_builder* b, double ln_base) {
   tt_val same_infinity = tt_and(b, tt_test(b, TT_EQ, p.x, p.y), tt_is_inf(b, p.x));
   tt_out(L, 0, tt_where(b, same_infinity, large, out));
 }
-TT_OP(logaddexp, "logaddexp(Tensor self, Tensor other) -> Tensor") { log_add_exp(L, b, 1); }
-TT_OP(logaddexp2, "logaddexp2(Tensor self, Tensor other) -> Tensor") { log_add_exp(L, b, M_LN2); }
+TT_OP(logaddexp, "logaddexp(Tensor self, Tensor other) -> Tensor") {
+  log_add_exp(L, b, 1);
+}
+TT_OP(logaddexp2, "logaddexp2(Tensor self, Tensor other) -> Tensor") {
+  log_add_exp(L, b, M_LN2);
+}
 
 static void x_log_y(tt_lower* L, tt_builder* b, tt_prim log) {
   tt_pair p = tt_arg_pair(L, 0, 1, TT_INT_TO_FLOAT);
@@ -384,5 +420,9 @@ static void x_log_y(tt_lower* L, tt_builder* b, tt_prim log) {
   out = tt_where(b, tt_test_f(b, TT_EQ, p.x, 0), tt_like_f(b, out, 0), out);
   tt_out(L, 0, tt_where(b, tt_is_nan(b, p.y), tt_like_f(b, out, (double)NAN), out));
 }
-TT_OP(xlogy, "xlogy.Tensor(Tensor self, Tensor other) -> Tensor") { x_log_y(L, b, TT_LOG); }
-TT_OP(xlog1py, "special_xlog1py(Tensor self, Tensor other) -> Tensor") { x_log_y(L, b, TT_LOG1P); }
+TT_OP(xlogy, "xlogy.Tensor(Tensor self, Tensor other) -> Tensor") {
+  x_log_y(L, b, TT_LOG);
+}
+TT_OP(xlog1py, "special_xlog1py(Tensor self, Tensor other) -> Tensor") {
+  x_log_y(L, b, TT_LOG1P);
+}

@@ -73,8 +73,8 @@ static tt_val scores(tt_lower* L, tt_builder* b, const attention* a, int bias, b
 // Factors of dropout for the seed: 0 or 1 / (1 - p).
 static tt_val dropout_factors(tt_lower* L, tt_builder* b, const attention* a, tt_val seed, tt_val offset, int p_arg) {
   int64_t one[1] = {1};
-  tt_val words[3] = {tt_reshape(b, tt_bitcast(b, seed, TT_U64), 1, one), tt_reshape(b, tt_bitcast(b, offset, TT_U64), 1, one),
-                     tt_zeros(b, TT_U64, 1, one)};
+  tt_val words[3] = {tt_reshape(b, tt_bitcast(b, seed, TT_U64), 1, one),
+                     tt_reshape(b, tt_bitcast(b, offset, TT_U64), 1, one), tt_zeros(b, TT_U64, 1, one)};
   int64_t dims[4] = {a->batch, a->heads, a->rows, a->keys};
   tt_type type = tt_type_make(TT_U32, 4, dims);
   tt_val state, bits;
@@ -91,10 +91,12 @@ static bool drops(tt_lower* L, tt_builder* b, int p_arg) {
   return !tt_val_is_const(b, tt_arg_scalar(L, p_arg, TT_F32), &p) || p != 0;
 }
 
-TT_OP(attention, "_scaled_dot_product_fused_attention_overrideable(Tensor query, Tensor key, Tensor value, Tensor? attn_bias=None, "
-                 "float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, "
-                 "Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed, "
-                 "Tensor philox_offset, Tensor debug_attn_mask)") {
+TT_OP(
+    attention,
+    "_scaled_dot_product_fused_attention_overrideable(Tensor query, Tensor key, Tensor value, Tensor? attn_bias=None, "
+    "float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, "
+    "Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed, "
+    "Tensor philox_offset, Tensor debug_attn_mask)") {
   attention a = read_attention(L, b, 0, 7);
   tt_val s = scores(L, b, &a, 3, tt_arg_bool(L, 5));
   tt_val zero = tt_const_f(b, a.sums, 0);
@@ -132,11 +134,14 @@ static tt_val sum_to(tt_builder* b, tt_val x, const int64_t* sizes, int rank) {
   return tt_reshape(b, tt_reduce(b, TT_REDUCE_SUM, x, n, dims), rank, sizes);
 }
 
-TT_OP(attention_backward,
-      "_scaled_dot_product_fused_attention_overrideable_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
-      "Tensor attn_bias, bool[4] grad_input_mask, Tensor out, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, "
-      "SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor philox_offset, *, float? scale=None) -> "
-      "(Tensor grad_query, Tensor grad_key, Tensor grad_value, Tensor grad_attn_bias)") {
+TT_OP(
+    attention_backward,
+    "_scaled_dot_product_fused_attention_overrideable_backward(Tensor grad_out, Tensor query, Tensor key, Tensor "
+    "value, "
+    "Tensor attn_bias, bool[4] grad_input_mask, Tensor out, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, "
+    "SymInt max_q, "
+    "SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor philox_offset, *, float? scale=None) -> "
+    "(Tensor grad_query, Tensor grad_key, Tensor grad_value, Tensor grad_attn_bias)") {
   int num_masks;
   const int64_t* wanted = tt_arg_ints(L, 5, &num_masks);
   attention a = read_attention(L, b, 1, 16);

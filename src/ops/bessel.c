@@ -35,10 +35,18 @@ static tt_val chebyshev(tt_builder* b, tt_val x, int n, const double* c) {
   return tt_mul_f(b, tt_sub(b, a, p), 0.5);
 }
 
-static tt_val at_least(tt_builder* b, tt_val x, double low) { return tt_max(b, x, tt_like_f(b, x, low)); }
-static tt_val at_most(tt_builder* b, tt_val x, double high) { return tt_min(b, x, tt_like_f(b, x, high)); }
-static tt_val square(tt_builder* b, tt_val x) { return tt_mul(b, x, x); }
-static tt_val over(tt_builder* b, double number, tt_val x) { return tt_div(b, tt_like_f(b, x, number), x); }
+static tt_val at_least(tt_builder* b, tt_val x, double low) {
+  return tt_max(b, x, tt_like_f(b, x, low));
+}
+static tt_val at_most(tt_builder* b, tt_val x, double high) {
+  return tt_min(b, x, tt_like_f(b, x, high));
+}
+static tt_val square(tt_builder* b, tt_val x) {
+  return tt_mul(b, x, x);
+}
+static tt_val over(tt_builder* b, double number, tt_val x) {
+  return tt_div(b, tt_like_f(b, x, number), x);
+}
 
 // ---- modified, first kind -------------------------------------------------------------------------------------------
 
@@ -55,8 +63,10 @@ tt_val tt_bessel_i(tt_builder* b, tt_val x, int order, bool scaled) {
   }
   return order == 1 ? tt_where(b, tt_test_f(b, TT_LT, x, 0), tt_neg(b, out), out) : out;
 }
-#define BESSEL_I(id, name, order, scaled) \
-  TT_OP(id, name "(Tensor self) -> Tensor") { tt_out(L, 0, tt_bessel_i(b, tt_arg_real(L, 0), order, scaled)); }
+#define BESSEL_I(id, name, order, scaled)                           \
+  TT_OP(id, name "(Tensor self) -> Tensor") {                       \
+    tt_out(L, 0, tt_bessel_i(b, tt_arg_real(L, 0), order, scaled)); \
+  }
 BESSEL_I(i0, "i0", 0, false)
 BESSEL_I(i0e, "special_i0e", 0, true)
 BESSEL_I(i1, "special_i1", 1, false)
@@ -85,8 +95,10 @@ static tt_val bessel_k(tt_builder* b, tt_val x, int order, bool scaled) {
   out = tt_where(b, tt_test_f(b, TT_EQ, x, 0), tt_like_f(b, x, (double)INFINITY), out);
   return tt_where(b, tt_test_f(b, TT_LT, x, 0), tt_like_f(b, x, (double)NAN), out);
 }
-#define BESSEL_K(id, name, argument, order, scaled) \
-  TT_OP(id, name "(Tensor " argument ") -> Tensor") { tt_out(L, 0, bessel_k(b, tt_arg_real(L, 0), order, scaled)); }
+#define BESSEL_K(id, name, argument, order, scaled)              \
+  TT_OP(id, name "(Tensor " argument ") -> Tensor") {            \
+    tt_out(L, 0, bessel_k(b, tt_arg_real(L, 0), order, scaled)); \
+  }
 BESSEL_K(modified_k0, "special_modified_bessel_k0", "self", 0, false)
 BESSEL_K(modified_k1, "special_modified_bessel_k1", "self", 1, false)
 BESSEL_K(scaled_k0, "special_scaled_modified_bessel_k0", "x", 0, true)
@@ -114,7 +126,8 @@ static tt_val bessel_j(tt_builder* b, tt_val x, int order) {
   tt_val z = square(b, small);
   tt_val inner;
   if (order == 0) {
-    inner = tt_mul(b, tt_mul(b, tt_add_f(b, z, -5.78318596294678452118), tt_add_f(b, z, -30.4712623436620863991)), RATIO(z, j0_rp, j0_rq));
+    inner = tt_mul(b, tt_mul(b, tt_add_f(b, z, -5.78318596294678452118), tt_add_f(b, z, -30.4712623436620863991)),
+                   RATIO(z, j0_rp, j0_rq));
     tt_val tiny = tt_add_f(b, tt_mul_f(b, z, -0.25), 1);
     inner = tt_where(b, tt_test_f(b, TT_LT, small, 0.00001), tiny, inner);
   } else {
@@ -133,16 +146,25 @@ static tt_val bessel_y(tt_builder* b, tt_val x, int order) {
   if (order == 0) {
     inner = tt_add(b, RATIO(z, y0_yp, y0_yq), tt_mul_f(b, mixed, two_over_pi));
   } else {
-    inner = tt_add(b, tt_mul(b, small, RATIO(z, y1_yp, y1_yq)), tt_mul_f(b, tt_sub(b, mixed, over(b, 1, small)), two_over_pi));
+    inner = tt_add(b, tt_mul(b, small, RATIO(z, y1_yp, y1_yq)),
+                   tt_mul_f(b, tt_sub(b, mixed, over(b, 1, small)), two_over_pi));
   }
   tt_val out = tt_where(b, tt_test_f(b, TT_LE, x, 5), inner, hankel(b, x, order, false));
   out = tt_where(b, tt_test_f(b, TT_EQ, x, 0), tt_like_f(b, x, -(double)INFINITY), out);
   return tt_where(b, tt_test_f(b, TT_LT, x, 0), tt_like_f(b, x, (double)NAN), out);
 }
-TT_OP(bessel_j0, "special_bessel_j0(Tensor self) -> Tensor") { tt_out(L, 0, bessel_j(b, tt_arg_real(L, 0), 0)); }
-TT_OP(bessel_j1, "special_bessel_j1(Tensor self) -> Tensor") { tt_out(L, 0, bessel_j(b, tt_arg_real(L, 0), 1)); }
-TT_OP(bessel_y0, "special_bessel_y0(Tensor self) -> Tensor") { tt_out(L, 0, bessel_y(b, tt_arg_real(L, 0), 0)); }
-TT_OP(bessel_y1, "special_bessel_y1(Tensor self) -> Tensor") { tt_out(L, 0, bessel_y(b, tt_arg_real(L, 0), 1)); }
+TT_OP(bessel_j0, "special_bessel_j0(Tensor self) -> Tensor") {
+  tt_out(L, 0, bessel_j(b, tt_arg_real(L, 0), 0));
+}
+TT_OP(bessel_j1, "special_bessel_j1(Tensor self) -> Tensor") {
+  tt_out(L, 0, bessel_j(b, tt_arg_real(L, 0), 1));
+}
+TT_OP(bessel_y0, "special_bessel_y0(Tensor self) -> Tensor") {
+  tt_out(L, 0, bessel_y(b, tt_arg_real(L, 0), 0));
+}
+TT_OP(bessel_y1, "special_bessel_y1(Tensor self) -> Tensor") {
+  tt_out(L, 0, bessel_y(b, tt_arg_real(L, 0), 1));
+}
 
 TT_OP(spherical_bessel_j0, "special_spherical_bessel_j0(Tensor x) -> Tensor") {
   static const double series[] = {1 / 6227020800.0, -1 / 39916800.0, 1 / 362880.0, -1 / 5040.0, 1 / 120.0, -1 / 6.0, 1};
@@ -172,7 +194,8 @@ TT_OP(airy_ai, "special_airy_ai(Tensor x) -> Tensor") {
   tt_val right = at_least(b, x, 2.09);
   tt_val zeta = tt_mul_f(b, tt_mul(b, right, tt_unary(b, TT_SQRT, right)), 2.0 / 3);
   tt_val decay = tt_mul_f(b, RATIO(over(b, 1, zeta), airy_an, airy_ad), root / 2);
-  tt_val above = tt_div(b, tt_mul(b, decay, tt_unary(b, TT_EXP, tt_neg(b, zeta))), tt_unary(b, TT_SQRT, tt_unary(b, TT_SQRT, right)));
+  tt_val above = tt_div(b, tt_mul(b, decay, tt_unary(b, TT_EXP, tt_neg(b, zeta))),
+                        tt_unary(b, TT_SQRT, tt_unary(b, TT_SQRT, right)));
   // Middle: Maclaurin series; 14 terms are enough for f64 on |x| <= 2.09.
   tt_val middle = at_most(b, at_least(b, x, -2.09), 2.09);
   tt_val cube = tt_mul(b, square(b, middle), middle);
@@ -182,8 +205,10 @@ TT_OP(airy_ai, "special_airy_ai(Tensor x) -> Tensor") {
     f = tt_add_f(b, tt_mul_f(b, tt_mul(b, f, cube), 1 / ((3.0 * k - 1) * (3.0 * k))), 1);
     g = tt_add_f(b, tt_mul_f(b, tt_mul(b, g, cube), 1 / ((3.0 * k) * (3.0 * k + 1))), 1);
   }
-  tt_val between = tt_sub(b, tt_mul_f(b, f, 0.355028053887817239260), tt_mul_f(b, tt_mul(b, middle, g), 0.258819403792806798405));
-  tt_val out = tt_where(b, tt_test_f(b, TT_LT, x, -2.09), below, tt_where(b, tt_test_f(b, TT_GE, x, 2.09), above, between));
+  tt_val between =
+      tt_sub(b, tt_mul_f(b, f, 0.355028053887817239260), tt_mul_f(b, tt_mul(b, middle, g), 0.258819403792806798405));
+  tt_val out =
+      tt_where(b, tt_test_f(b, TT_LT, x, -2.09), below, tt_where(b, tt_test_f(b, TT_GE, x, 2.09), above, between));
   out = tt_where(b, tt_test_f(b, TT_GT, x, 103.892), tt_like_f(b, x, 0), out);
   tt_out(L, 0, tt_where(b, tt_or(b, tt_is_inf(b, x), tt_is_nan(b, x)), tt_like_f(b, x, (double)NAN), out));
 }

@@ -8,7 +8,8 @@
 // Parts of two dtypes, or neither f32 nor f64: the CPU's kernel refuses them in its own words.
 static void check_parts(tt_lower* L) {
   tt_dtype first = tt_arg_info(L, 0)->dtype;
-  if (first != tt_arg_info(L, 1)->dtype || tt_out_type(L, 0)->dtype != tt_dtype_complex(first) || (first != TT_F32 && first != TT_F64)) {
+  if (first != tt_arg_info(L, 1)->dtype || tt_out_type(L, 0)->dtype != tt_dtype_complex(first) ||
+      (first != TT_F32 && first != TT_F64)) {
     tt_unsupported(L, "expected two parts of one dtype, f32 or f64");
   }
 }

@@ -28,7 +28,9 @@ static conv_params read_params(tt_lower* L, int first, int rank) {
   return p;
 }
 
-static int64_t reach(const conv_params* p, int d, int64_t kernel) { return p->dilation[d] * (kernel - 1); }
+static int64_t reach(const conv_params* p, int d, int64_t kernel) {
+  return p->dilation[d] * (kernel - 1);
+}
 
 // x [n, groups * i, ...] by w [o, i, ...]; as many results as `sizes` says.
 static tt_val correlate(tt_builder* b, tt_val x, tt_val w, const conv_params* p, const int64_t* sizes) {
@@ -103,8 +105,9 @@ static tt_val channel_sums(tt_builder* b, tt_val x) {
   return tt_reduce(b, TT_REDUCE_SUM, tt_convert(b, x, tt_dtype_compute(tt_dtype_of(b, x))), rank - 1, dims);
 }
 
-TT_OP(convolution, "convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
-                   "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor") {
+TT_OP(convolution,
+      "convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+      "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor") {
   tt_val x = tt_arg(L, 0);
   tt_val w = tt_arg(L, 1);
   conv_params p = read_params(L, 3, tt_rank_of(b, x));
@@ -121,8 +124,10 @@ TT_OP(convolution, "convolution_overrideable(Tensor input, Tensor weight, Tensor
 }
 
 TT_OP(convolution_backward,
-      "convolution_backward_overrideable(Tensor grad_output, Tensor input, Tensor weight, SymInt[] stride, SymInt[] padding, "
-      "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor grad_input, "
+      "convolution_backward_overrideable(Tensor grad_output, Tensor input, Tensor weight, SymInt[] stride, SymInt[] "
+      "padding, "
+      "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor "
+      "grad_input, "
       "Tensor grad_weight, Tensor grad_bias)") {
   tt_val dy = tt_arg(L, 0);
   tt_val x = tt_arg(L, 1);

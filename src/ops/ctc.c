@@ -17,7 +17,9 @@ typedef struct ctc {
   tt_val input_lengths;                   // [N, 1], i32
 } ctc;
 
-static tt_val never(tt_builder* b, tt_val like) { return tt_full_like(b, like, -(double)INFINITY); }
+static tt_val never(tt_builder* b, tt_val like) {
+  return tt_full_like(b, like, -(double)INFINITY);
+}
 
 // x moved by `by` states to higher (or, negative, lower) ones; -inf comes in.
 static tt_val shifted(tt_builder* b, tt_val x, int64_t by) {
@@ -152,7 +154,8 @@ TT_OP(ctc_loss,
 }
 
 TT_OP(ctc_loss_backward,
-      "_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, "
+      "_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor "
+      "target_lengths, "
       "Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor") {
   ctc c = ctc_operands(L, b, 1, 3, 7);
   tt_dtype dtype = tt_dtype_of(b, c.emitted);

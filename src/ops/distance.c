@@ -56,8 +56,8 @@ TT_OP(cdist_backward, "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float 
     tt_out(L, 0, tt_zeros(b, dtype, out->rank, out->dims));
     return;
   }
-  tt_val grad = pair_gradients(b, tt_arg_as(L, 0, dtype), tt_arg_as(L, 1, dtype), tt_arg_as(L, 2, dtype), tt_arg_float(L, 3),
-                               tt_arg_as(L, 4, dtype));
+  tt_val grad = pair_gradients(b, tt_arg_as(L, 0, dtype), tt_arg_as(L, 1, dtype), tt_arg_as(L, 2, dtype),
+                               tt_arg_float(L, 3), tt_arg_as(L, 4, dtype));
   if (tt_type_elements(tt_type_of(b, grad)) == 0) {
     tt_out(L, 0, tt_const_i(b, dtype, 0));  // no pairs, in a batch or at all
     return;
@@ -87,7 +87,8 @@ TT_OP(pdist_forward, "_pdist_forward(Tensor self, float p=2.) -> Tensor") {
   }
   for (; bit > 0; bit /= 2) {
     tt_val next = tt_add(b, row, tt_like_i(b, row, bit));
-    tt_val fits = tt_and(b, tt_test(b, TT_LT, next, tt_like_i(b, row, n)), tt_test(b, TT_LE, pair_start(b, next, n), pair));
+    tt_val fits =
+        tt_and(b, tt_test(b, TT_LT, next, tt_like_i(b, row, n)), tt_test(b, TT_LE, pair_start(b, next, n), pair));
     row = tt_where(b, fits, next, row);
   }
   tt_val column = tt_add(b, tt_sub(b, pair, pair_start(b, row, n)), tt_add_f(b, row, 1));

@@ -4,7 +4,8 @@
 #include "ops/indexing.h"
 
 TT_OP(embedding,
-      "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor") {
+      "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool "
+      "sparse=False) -> Tensor") {
   tt_val weight = tt_arg(L, 0);
   tt_val at = tt_safe_index(L, tt_arg(L, 1), tt_dim_of(b, weight, 0), false);
   tt_out(L, 0, tt_take_rows(b, weight, at, 0));
@@ -34,7 +35,8 @@ TT_OP(embedding_dense_backward,
     grad = tt_div(b, grad, tt_unsqueeze(b, each, 1));
   }
   if (padding >= 0) {
-    at = tt_where(b, tt_test(b, TT_EQ, at, tt_like_i(b, at, padding)), tt_like_i(b, at, rows), at);  // place `rows` is outside: skipped
+    at = tt_where(b, tt_test(b, TT_EQ, at, tt_like_i(b, at, padding)), tt_like_i(b, at, rows),
+                  at);  // place `rows` is outside: skipped
   }
   tt_val zero = tt_zeros(b, dtype, out->rank, out->dims);
   tt_out(L, 0, tt_put_rows(b, zero, at, grad, 0, TT_COMBINE_ADD));

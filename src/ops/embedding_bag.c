@@ -5,7 +5,9 @@
 
 enum { BAG_SUM, BAG_MEAN, BAG_MAX };
 
-static tt_val ones(tt_builder* b, tt_dtype dtype, int64_t n) { return tt_expand(b, tt_const_i(b, dtype, 1), 1, &n); }
+static tt_val ones(tt_builder* b, tt_dtype dtype, int64_t n) {
+  return tt_expand(b, tt_const_i(b, dtype, 1), 1, &n);
+}
 
 // The bag of each of `n` indices: how many bags begin at or before it, less one.
 static tt_val bag_of_index(tt_builder* b, tt_val offsets, int64_t n) {
@@ -76,11 +78,16 @@ static void bags_forward(tt_lower* L, tt_builder* b) {
   tt_out(L, 2, sizes_out->dims[0] > bags ? tt_pad_dim(b, sizes, 0, 0, sizes_out->dims[0] - bags, 0) : sizes);
   tt_out(L, 3, best);
 }
-#define BAG_ARGS                                                                                                  \
-  "(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, " \
-  "Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)"
-TT_OP(embedding_bag, "_embedding_bag" BAG_ARGS) { bags_forward(L, b); }
-TT_OP(embedding_bag_forward_only, "_embedding_bag_forward_only" BAG_ARGS) { bags_forward(L, b); }
+#define BAG_ARGS                                                                                                      \
+  "(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "    \
+  "Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, " \
+  "Tensor)"
+TT_OP(embedding_bag, "_embedding_bag" BAG_ARGS) {
+  bags_forward(L, b);
+}
+TT_OP(embedding_bag_forward_only, "_embedding_bag_forward_only" BAG_ARGS) {
+  bags_forward(L, b);
+}
 
 typedef struct bag_args {
   int offset2bag, bag_size, maximum, scale, mode, sparse, per_sample, padding;
@@ -127,18 +134,23 @@ static void bags_backward(tt_lower* L, tt_builder* b, bag_args a) {
   tt_out(L, 0, tt_put_rows(b, zero, at, each, 0, TT_COMBINE_ADD));
 }
 TT_OP(embedding_bag_backward,
-      "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, "
-      "SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor") {
+      "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor "
+      "maximum_indices, "
+      "SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int "
+      "padding_idx=-1) -> Tensor") {
   bags_backward(L, b, (bag_args){3, 4, 5, 7, 8, 9, 10, 11});
 }
 TT_OP(embedding_bag_dense_backward,
-      "_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, "
-      "SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor") {
+      "_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor "
+      "maximum_indices, "
+      "SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> "
+      "Tensor") {
   bags_backward(L, b, (bag_args){2, 3, 4, 6, 7, -1, 8, 9});
 }
 
 TT_OP(embedding_bag_per_sample_weights_backward,
-      "_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor offset2bag, "
+      "_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor "
+      "offset2bag, "
       "int mode, int padding_idx=-1) -> Tensor") {
   const tt_type* out = tt_out_type(L, 0);
   tt_dtype dtype = tt_dtype_compute(out->dtype);

@@ -5,11 +5,15 @@
 
 // ---- filling --------------------------------------------------------------------------------------------------------
 
-TT_OP(fill, "fill.Scalar(Tensor self, Scalar value) -> Tensor") { tt_out(L, 0, tt_arg_scalar(L, 1, tt_out_type(L, 0)->dtype)); }
+TT_OP(fill, "fill.Scalar(Tensor self, Scalar value) -> Tensor") {
+  tt_out(L, 0, tt_arg_scalar(L, 1, tt_out_type(L, 0)->dtype));
+}
 TT_OP(fill_tensor, "fill.Tensor(Tensor self, Tensor value) -> Tensor") {
   tt_out(L, 0, tt_arg_as(L, 1, tt_out_type(L, 0)->dtype));
 }
-TT_OP(zero, "zero(Tensor self) -> Tensor") { tt_out(L, 0, tt_const_i(b, tt_out_type(L, 0)->dtype, 0)); }
+TT_OP(zero, "zero(Tensor self) -> Tensor") {
+  tt_out(L, 0, tt_const_i(b, tt_out_type(L, 0)->dtype, 0));
+}
 TT_OP(efficient_zeros,
       "_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
       "bool? pin_memory=None) -> Tensor") {
@@ -26,8 +30,12 @@ static tt_val counting(tt_lower* L, tt_builder* b, tt_dtype dtype, int from_end)
 static void eye(tt_lower* L, tt_builder* b) {
   tt_out(L, 0, tt_test(b, TT_EQ, counting(L, b, TT_I32, 1), counting(L, b, TT_I32, 0)));
 }
-TT_OP(eye, "eye.out(SymInt n, *, Tensor(a!) out) -> Tensor(a!)") { eye(L, b); }
-TT_OP(eye_m, "eye.m_out(SymInt n, SymInt m, *, Tensor(a!) out) -> Tensor(a!)") { eye(L, b); }
+TT_OP(eye, "eye.out(SymInt n, *, Tensor(a!) out) -> Tensor(a!)") {
+  eye(L, b);
+}
+TT_OP(eye_m, "eye.m_out(SymInt n, SymInt m, *, Tensor(a!) out) -> Tensor(a!)") {
+  eye(L, b);
+}
 
 // ---- ranges ---------------------------------------------------------------------------------------------------------
 
@@ -54,8 +62,12 @@ static void range(tt_lower* L, tt_builder* b) {
   tt_val offset = tt_mul(b, positions(L, b, dtype), tt_arg_scalar(L, 2, dtype));
   out_in_order(L, b, tt_add(b, offset, start));
 }
-TT_OP(arange, "arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)") { range(L, b); }
-TT_OP(range, "range.out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)") { range(L, b); }
+TT_OP(arange, "arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)") {
+  range(L, b);
+}
+TT_OP(range, "range.out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)") {
+  range(L, b);
+}
 
 // `steps` values from start to end; each half counts from its own end. Integers step in f64, as on the CPU.
 static tt_val line(tt_lower* L, tt_builder* b, tt_dtype dtype) {
@@ -100,8 +112,12 @@ static void triangle(tt_lower* L, tt_builder* b, tt_cmp cmp) {
   diagonal = diagonal > INT32_MAX ? INT32_MAX : diagonal < INT32_MIN ? INT32_MIN : diagonal;
   tt_out(L, 0, tt_where(b, tt_test(b, cmp, gap, tt_const_i(b, TT_I32, diagonal)), x, tt_like_f(b, x, 0)));
 }
-TT_OP(tril, "tril(Tensor self, SymInt diagonal=0) -> Tensor") { triangle(L, b, TT_LE); }
-TT_OP(triu, "triu(Tensor self, SymInt diagonal=0) -> Tensor") { triangle(L, b, TT_GE); }
+TT_OP(tril, "tril(Tensor self, SymInt diagonal=0) -> Tensor") {
+  triangle(L, b, TT_LE);
+}
+TT_OP(triu, "triu(Tensor self, SymInt diagonal=0) -> Tensor") {
+  triangle(L, b, TT_GE);
+}
 
 // Row and column of the k-th element of a triangle whose rows hold `first`, first + 1, ... elements, then `full` a row.
 static void triangle_position(tt_builder* b, tt_val k, int64_t first, int64_t full, tt_val* row, tt_val* column) {
@@ -129,8 +145,9 @@ static void triangle_position(tt_builder* b, tt_val k, int64_t first, int64_t fu
   *column = tt_where(b, in_full, tt_bin(b, TT_REM, past, width), tt_sub(b, k, start));
 }
 
-#define TRIANGLE_ARGS                                                                                              \
-  "(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None)" \
+#define TRIANGLE_ARGS                                                                                         \
+  "(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? " \
+  "pin_memory=None)"                                                                                          \
   " -> Tensor"
 TT_OP(tril_indices, "tril_indices" TRIANGLE_ARGS) {
   int64_t columns = tt_arg_int(L, 1);

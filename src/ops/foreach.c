@@ -6,27 +6,35 @@
 #include "ops/activation.h"
 
 // What element j is computed in: PyTorch's result type, 16-bit floats in f32.
-static tt_dtype dtype_at(tt_lower* L, int j) { return tt_dtype_compute(tt_out_type(L, j)->dtype); }
-static tt_val read_at(tt_lower* L, int i, int j, tt_dtype dtype) { return tt_convert(tt_lower_builder(L), tt_arg_at(L, i, j), dtype); }
+static tt_dtype dtype_at(tt_lower* L, int j) {
+  return tt_dtype_compute(tt_out_type(L, j)->dtype);
+}
+static tt_val read_at(tt_lower* L, int i, int j, tt_dtype dtype) {
+  return tt_convert(tt_lower_builder(L), tt_arg_at(L, i, j), dtype);
+}
 
 // ---- one operand ----------------------------------------------------------------------------------------------------
 
 typedef tt_val (*unary_fn)(tt_builder* b, tt_val x);
 
 // How strong a number class is in promotion.
-static int strength(char cls) { return cls == 'b' ? 0 : cls == 'c' ? 3 : cls == 'f' ? 2 : 1; }
+static int strength(char cls) {
+  return cls == 'b' ? 0 : cls == 'c' ? 3 : cls == 'f' ? 2 : 1;
+}
 
 static void each_unary(tt_lower* L, tt_builder* b, unary_fn fn) {
   for (int j = 0; j < tt_arg_count(L, 0); ++j) {
     tt_out(L, j, fn(b, read_at(L, 0, j, dtype_at(L, j))));
   }
 }
-#define EACH(name, fn)                                                            \
-  TT_OP(foreach_##name, "_foreach_" #name "(Tensor[] self) -> Tensor[]") {        \
-    each_unary(L, b, fn);                                                         \
+#define EACH(name, fn)                                                     \
+  TT_OP(foreach_##name, "_foreach_" #name "(Tensor[] self) -> Tensor[]") { \
+    each_unary(L, b, fn);                                                  \
   }
-#define EACH_PRIM(name, prim)                                                     \
-  static tt_val prim_##name(tt_builder* b, tt_val x) { return tt_unary(b, prim, x); } \
+#define EACH_PRIM(name, prim)                          \
+  static tt_val prim_##name(tt_builder* b, tt_val x) { \
+    return tt_unary(b, prim, x);                       \
+  }                                                    \
   EACH(name, prim_##name)
 
 EACH_PRIM(acos, TT_CHLO_ACOS)
@@ -50,15 +58,24 @@ EACH_PRIM(sqrt, TT_SQRT)
 EACH_PRIM(tan, TT_TAN)
 EACH_PRIM(tanh, TT_TANH)
 static tt_val sign_of(tt_builder* b, tt_val x) {
-  return tt_dtype_is_complex(tt_dtype_of(b, x)) ? tt_builder_fail(b, TT_UNIMPLEMENTED, "sign of a complex number") : tt_sign(b, x);
+  return tt_dtype_is_complex(tt_dtype_of(b, x)) ? tt_builder_fail(b, TT_UNIMPLEMENTED, "sign of a complex number")
+                                                : tt_sign(b, x);
 }
 EACH(sign, sign_of)
 EACH(trunc, tt_trunc)
 
-static tt_val log2_of(tt_builder* b, tt_val x) { return tt_scale(b, tt_unary(b, TT_LOG, x), M_LOG2E); }
-static tt_val log10_of(tt_builder* b, tt_val x) { return tt_scale(b, tt_unary(b, TT_LOG, x), M_LOG10E); }
-static tt_val frac_of(tt_builder* b, tt_val x) { return tt_sub(b, x, tt_trunc(b, x)); }
-static tt_val reciprocal_of(tt_builder* b, tt_val x) { return tt_div(b, tt_like_f(b, x, 1), x); }
+static tt_val log2_of(tt_builder* b, tt_val x) {
+  return tt_scale(b, tt_unary(b, TT_LOG, x), M_LOG2E);
+}
+static tt_val log10_of(tt_builder* b, tt_val x) {
+  return tt_scale(b, tt_unary(b, TT_LOG, x), M_LOG10E);
+}
+static tt_val frac_of(tt_builder* b, tt_val x) {
+  return tt_sub(b, x, tt_trunc(b, x));
+}
+static tt_val reciprocal_of(tt_builder* b, tt_val x) {
+  return tt_div(b, tt_like_f(b, x, 1), x);
+}
 EACH(log2, log2_of)
 EACH(log10, log10_of)
 EACH(frac, frac_of)
@@ -67,9 +84,15 @@ EACH(reciprocal, reciprocal_of)
 static tt_val rounded(tt_builder* b, tt_val x, tt_prim prim) {
   return tt_dtype_is_float(tt_dtype_of(b, x)) ? tt_unary(b, prim, x) : x;
 }
-static tt_val ceil_of(tt_builder* b, tt_val x) { return rounded(b, x, TT_CEIL); }
-static tt_val floor_of(tt_builder* b, tt_val x) { return rounded(b, x, TT_FLOOR); }
-static tt_val round_of(tt_builder* b, tt_val x) { return rounded(b, x, TT_ROUND_EVEN); }
+static tt_val ceil_of(tt_builder* b, tt_val x) {
+  return rounded(b, x, TT_CEIL);
+}
+static tt_val floor_of(tt_builder* b, tt_val x) {
+  return rounded(b, x, TT_FLOOR);
+}
+static tt_val round_of(tt_builder* b, tt_val x) {
+  return rounded(b, x, TT_ROUND_EVEN);
+}
 EACH(ceil, ceil_of)
 EACH(floor, floor_of)
 EACH(round, round_of)
@@ -120,7 +143,9 @@ static void check_cast(tt_lower* L, int i, int j, form kind) {
     tt_unsupported(L, "expected operands that can be cast to the result's dtype");
   }
 }
-static tt_val difference_of(tt_builder* b, tt_val x, tt_val y) { return tt_sub(b, x, y); }
+static tt_val difference_of(tt_builder* b, tt_val x, tt_val y) {
+  return tt_sub(b, x, y);
+}
 // alpha: the argument that scales the second operand, or -1.
 static void each_binary(tt_lower* L, tt_builder* b, form kind, binary_fn fn, int alpha) {
   for (int j = 0; j < tt_arg_count(L, 0); ++j) {
@@ -139,25 +164,29 @@ static void each_binary(tt_lower* L, tt_builder* b, form kind, binary_fn fn, int
     tt_out(L, j, fn(b, x, y));
   }
 }
-#define EACH2(name, form_name, type, argument, fn)                                                                  \
-  TT_OP(foreach_##name##_##form_name, "_foreach_" #name "." #form_name "(Tensor[] self, " type " " argument ") -> Tensor[]") { \
-    each_binary(L, b, form_name##_FORM, fn, -1);                                                                    \
+#define EACH2(name, form_name, type, argument, fn)                                               \
+  TT_OP(foreach_##name##_##form_name,                                                            \
+        "_foreach_" #name "." #form_name "(Tensor[] self, " type " " argument ") -> Tensor[]") { \
+    each_binary(L, b, form_name##_FORM, fn, -1);                                                 \
   }
-#define EACH2_ALPHA(name, form_name, type, fn)                                                                      \
-  TT_OP(foreach_##name##_##form_name, "_foreach_" #name "." #form_name "(Tensor[] self, " type " other, *, Scalar alpha=1) -> Tensor[]") { \
-    each_binary(L, b, form_name##_FORM, fn, 2);                                                                     \
+#define EACH2_ALPHA(name, form_name, type, fn)                                                               \
+  TT_OP(foreach_##name##_##form_name,                                                                        \
+        "_foreach_" #name "." #form_name "(Tensor[] self, " type " other, *, Scalar alpha=1) -> Tensor[]") { \
+    each_binary(L, b, form_name##_FORM, fn, 2);                                                              \
   }
 #define Scalar_FORM NUMBER
 #define ScalarList_FORM NUMBERS
 #define List_FORM LIST
 #define Tensor_FORM TENSOR
 
-static tt_val sum_of(tt_builder* b, tt_val x, tt_val y) { return tt_bin(b, tt_dtype_of(b, x) == TT_BOOL ? TT_OR : TT_ADD, x, y); }
-#define EACH2_SCALARS(name, fn)                        \
-  EACH2(name, Scalar, "Scalar", "scalar", fn)          \
+static tt_val sum_of(tt_builder* b, tt_val x, tt_val y) {
+  return tt_bin(b, tt_dtype_of(b, x) == TT_BOOL ? TT_OR : TT_ADD, x, y);
+}
+#define EACH2_SCALARS(name, fn)               \
+  EACH2(name, Scalar, "Scalar", "scalar", fn) \
   EACH2(name, ScalarList, "Scalar[]", "scalars", fn)
-#define EACH2_ALL(name, fn)                            \
-  EACH2_SCALARS(name, fn)                              \
+#define EACH2_ALL(name, fn) \
+  EACH2_SCALARS(name, fn)   \
   EACH2(name, List, "Tensor[]", "other", fn)
 
 EACH2_SCALARS(add, sum_of)
@@ -200,11 +229,15 @@ static void each_addc(tt_lower* L, tt_builder* b, form kind, binary_fn fn) {
   }
 }
 #define ADDC_ARGS "(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
-TT_OP(foreach_addcmul, "_foreach_addcmul.Scalar" ADDC_ARGS "Scalar value=1) -> Tensor[]") { each_addc(L, b, NUMBER, tt_mul); }
+TT_OP(foreach_addcmul, "_foreach_addcmul.Scalar" ADDC_ARGS "Scalar value=1) -> Tensor[]") {
+  each_addc(L, b, NUMBER, tt_mul);
+}
 TT_OP(foreach_addcmul_list, "_foreach_addcmul.ScalarList" ADDC_ARGS "Scalar[] scalars) -> Tensor[]") {
   each_addc(L, b, NUMBERS, tt_mul);
 }
-TT_OP(foreach_addcdiv, "_foreach_addcdiv.Scalar" ADDC_ARGS "Scalar value=1) -> Tensor[]") { each_addc(L, b, NUMBER, tt_div); }
+TT_OP(foreach_addcdiv, "_foreach_addcdiv.Scalar" ADDC_ARGS "Scalar value=1) -> Tensor[]") {
+  each_addc(L, b, NUMBER, tt_div);
+}
 TT_OP(foreach_addcdiv_list, "_foreach_addcdiv.ScalarList" ADDC_ARGS "Scalar[] scalars) -> Tensor[]") {
   each_addc(L, b, NUMBERS, tt_div);
 }
@@ -216,11 +249,15 @@ static void each_lerp(tt_lower* L, tt_builder* b, form kind) {
     tt_out(L, j, tt_lerp(b, x, read_at(L, 1, j, dtype), other_at(L, 2, j, kind, dtype)));
   }
 }
-TT_OP(foreach_lerp, "_foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]") { each_lerp(L, b, NUMBER); }
+TT_OP(foreach_lerp, "_foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]") {
+  each_lerp(L, b, NUMBER);
+}
 TT_OP(foreach_lerp_numbers, "_foreach_lerp.ScalarList(Tensor[] self, Tensor[] tensors1, Scalar[] weight) -> Tensor[]") {
   each_lerp(L, b, NUMBERS);
 }
-TT_OP(foreach_lerp_list, "_foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[]") { each_lerp(L, b, LIST); }
+TT_OP(foreach_lerp_list, "_foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[]") {
+  each_lerp(L, b, LIST);
+}
 
 // ---- reductions -----------------------------------------------------------------------------------------------------
 
@@ -255,10 +292,14 @@ static void each_norm(tt_lower* L, tt_builder* b, bool root) {
       tt_unsupported(L, "expected floats");
       return;
     }
-    tt_out(L, j, norm_of(b, tt_convert(b, x, tt_dtype_is_complex(tt_dtype_of(b, x)) ? tt_dtype_complex(dtype) : dtype), p, root));
+    tt_out(L, j,
+           norm_of(b, tt_convert(b, x, tt_dtype_is_complex(tt_dtype_of(b, x)) ? tt_dtype_complex(dtype) : dtype), p,
+                   root));
   }
 }
-TT_OP(foreach_norm, "_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]") { each_norm(L, b, true); }
+TT_OP(foreach_norm, "_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]") {
+  each_norm(L, b, true);
+}
 TT_OP(foreach_powsum, "_foreach_powsum.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]") {
   each_norm(L, b, false);
 }

@@ -15,7 +15,9 @@ typedef struct sampler {
   tt_dtype dtype;
 } sampler;
 
-static tt_val number(tt_builder* b, const sampler* s, double v) { return tt_const_f(b, s->dtype, v); }
+static tt_val number(tt_builder* b, const sampler* s, double v) {
+  return tt_const_f(b, s->dtype, v);
+}
 
 // |x| folded into [low, high] (both doubled), and the slope of that.
 static tt_val reflect(tt_builder* b, const sampler* s, tt_val x, int64_t low2, int64_t high2, tt_val* slope) {
@@ -83,9 +85,9 @@ static tt_val in_planes(tt_builder* b, const sampler* s, tt_val flat) {
 }
 
 typedef struct corner {
-  tt_val flat, inside;        // [batch, points]
-  tt_val weight;              // [batch, points]
-  tt_val slope[3];            // of the weight, by coordinate
+  tt_val flat, inside;  // [batch, points]
+  tt_val weight;        // [batch, points]
+  tt_val slope[3];      // of the weight, by coordinate
 } corner;
 
 enum { MAX_CORNERS = 16 };
@@ -96,7 +98,8 @@ static void cubic_weights(tt_builder* b, const sampler* s, tt_val t, tt_val w[4]
     tt_val x = tt_unary(b, TT_ABS, tt_add_f(b, t, 1 - k));
     double sign = k < 2 ? 1 : -1;
     tt_val inner = tt_add_f(b, tt_mul(b, tt_mul(b, tt_add_f(b, tt_mul_f(b, x, a + 2), -(a + 3)), x), x), 1);
-    tt_val outer = tt_add_f(b, tt_mul(b, tt_add_f(b, tt_mul(b, tt_add_f(b, tt_mul_f(b, x, a), -5 * a), x), 8 * a), x), -4 * a);
+    tt_val outer =
+        tt_add_f(b, tt_mul(b, tt_add_f(b, tt_mul(b, tt_add_f(b, tt_mul_f(b, x, a), -5 * a), x), 8 * a), x), -4 * a);
     tt_val inner_slope = tt_mul(b, tt_add_f(b, tt_mul_f(b, x, 3 * (a + 2)), -2 * (a + 3)), x);
     tt_val outer_slope = tt_add_f(b, tt_mul(b, tt_add_f(b, tt_mul_f(b, x, 3 * a), -10 * a), x), 8 * a);
     bool near = k == 1 || k == 2;
@@ -197,7 +200,9 @@ static tt_val take_corner(tt_builder* b, const sampler* s, tt_val flat_image, co
   tt_val at = tt_flatten(b, in_planes(b, s, c->flat));
   return tt_reshape(b, tt_pool_take(b, flat_image, 0, at), 3, dims);
 }
-static tt_val over_planes(tt_builder* b, tt_val v) { return tt_rank_of(b, v) == 0 ? v : tt_unsqueeze(b, v, 1); }
+static tt_val over_planes(tt_builder* b, tt_val v) {
+  return tt_rank_of(b, v) == 0 ? v : tt_unsqueeze(b, v, 1);
+}
 
 static void grid_sampler(tt_lower* L, tt_builder* b, int spatial) {
   sampler s = read_sampler(L, 0, 1, 2, spatial);
@@ -218,11 +223,13 @@ static void grid_sampler(tt_lower* L, tt_builder* b, int spatial) {
   tt_out(L, 0, tt_reshape(b, sum, to->rank, to->dims));
 }
 TT_OP(grid_sampler_2d,
-      "grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor") {
+      "grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
+      "Tensor") {
   grid_sampler(L, b, 2);
 }
 TT_OP(grid_sampler_3d,
-      "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor") {
+      "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
+      "Tensor") {
   grid_sampler(L, b, 3);
 }
 
@@ -269,11 +276,13 @@ static void grid_sampler_backward(tt_lower* L, tt_builder* b, int spatial) {
     tt_out(L, 1, tt_reshape(b, tt_concat(b, spatial, to_grid, 2), grid_type->rank, grid_type->dims));
   }
 }
-TT_OP(grid_sampler_2d_backward, "grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, "
-                                "int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)") {
+TT_OP(grid_sampler_2d_backward,
+      "grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, "
+      "int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)") {
   grid_sampler_backward(L, b, 2);
 }
-TT_OP(grid_sampler_3d_backward, "grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, "
-                                "int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)") {
+TT_OP(grid_sampler_3d_backward,
+      "grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, "
+      "int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)") {
   grid_sampler_backward(L, b, 3);
 }

@@ -129,8 +129,12 @@ static tt_val read_index(tt_lower* L, tt_builder* b, int arg, bool check) {
   return tt_gather(b, x, m.vectors, &m.gather, slice);
 }
 
-TT_OP(index, "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor") { tt_out(L, 0, read_index(L, b, 1, true)); }
-TT_OP(unsafe_index, "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor") { tt_out(L, 0, read_index(L, b, 1, false)); }
+TT_OP(index, "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor") {
+  tt_out(L, 0, read_index(L, b, 1, true));
+}
+TT_OP(unsafe_index, "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor") {
+  tt_out(L, 0, read_index(L, b, 1, false));
+}
 
 TT_OP(index_select, "index_select(Tensor self, int dim, Tensor index) -> Tensor") {
   tt_val x = tt_at_least_1d(b, tt_arg(L, 0));

@@ -7,14 +7,14 @@
 #include "ops/indexing.h"
 
 typedef struct tt_multi_index {
-  int indexed;                    // dimensions that have an index tensor
+  int indexed;  // dimensions that have an index tensor
   int64_t dims[TT_MAX_RANK];
-  int rank;                       // of the index tensors, broadcast together
+  int rank;  // of the index tensors, broadcast together
   int64_t sizes[TT_MAX_RANK];
-  int first;                      // where the index's dimensions stand in the result: at the first indexed one if those
-                                  // are neighbours, else in front
-  tt_val vectors;                 // [sizes..., indexed]
-  int out_rank;                   // the result of reading, or what a write's values broadcast to
+  int first;       // where the index's dimensions stand in the result: at the first indexed one if those
+                   // are neighbours, else in front
+  tt_val vectors;  // [sizes..., indexed]
+  int out_rank;    // the result of reading, or what a write's values broadcast to
   int64_t out_sizes[TT_MAX_RANK];
   tt_gather_dims gather;
 } tt_multi_index;

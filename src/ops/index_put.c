@@ -48,8 +48,9 @@ static tt_val expand_values(tt_builder* b, tt_val values, int rank, const int64_
     char have[160], want[160];
     tt_dims_text(type.rank, type.dims, sizeof have, have);
     tt_dims_text(rank, dims, sizeof want, want);
-    return tt_builder_fail(b, TT_INVALID_ARGUMENT,
-                           "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s", have, want);
+    return tt_builder_fail(
+        b, TT_INVALID_ARGUMENT,
+        "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s", have, want);
   }
   return tt_expand(b, values, rank, dims);
 }
@@ -77,10 +78,12 @@ TT_OP(index_put, "index_put(Tensor self, Tensor?[] indices, Tensor values, bool 
   tt_out(L, 0, write_index(L, b, 1, tt_arg(L, 2), tt_arg_bool(L, 3), true));
 }
 TT_OP(index_put_impl,
-      "_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor") {
+      "_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> "
+      "Tensor") {
   tt_out(L, 0, write_index(L, b, 1, tt_arg(L, 2), tt_arg_bool(L, 3), !tt_arg_bool(L, 4)));
 }
-TT_OP(unsafe_index_put, "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor") {
+TT_OP(unsafe_index_put,
+      "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor") {
   tt_out(L, 0, write_index(L, b, 1, tt_arg(L, 2), tt_arg_bool(L, 3), false));
 }
 
@@ -173,10 +176,10 @@ static tt_val reduce_into(tt_lower* L, tt_builder* b, tt_val x, tt_val at, tt_va
                           bool include_self, put_fn put) {
   tt_dtype dtype = tt_dtype_of(b, x);
   bool mean = strcmp(reduce, "mean") == 0;
-  tt_combine how = mean || strcmp(reduce, "sum") == 0 || strcmp(reduce, "add") == 0           ? TT_COMBINE_ADD
-                   : strcmp(reduce, "prod") == 0 || strcmp(reduce, "multiply") == 0            ? TT_COMBINE_MUL
-                   : strcmp(reduce, "amax") == 0                                               ? TT_COMBINE_MAX
-                                                                                               : TT_COMBINE_MIN;
+  tt_combine how = mean || strcmp(reduce, "sum") == 0 || strcmp(reduce, "add") == 0 ? TT_COMBINE_ADD
+                   : strcmp(reduce, "prod") == 0 || strcmp(reduce, "multiply") == 0 ? TT_COMBINE_MUL
+                   : strcmp(reduce, "amax") == 0                                    ? TT_COMBINE_MAX
+                                                                                    : TT_COMBINE_MIN;
   if (how == TT_COMBINE_ADD || how == TT_COMBINE_MUL) {
     x = tt_convert(b, x, tt_dtype_compute(dtype));
     src = tt_convert(b, src, tt_dtype_compute(dtype));
@@ -214,9 +217,11 @@ static tt_val reduce_into(tt_lower* L, tt_builder* b, tt_val x, tt_val at, tt_va
 }
 
 TT_OP(index_reduce,
-      "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor") {
+      "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> "
+      "Tensor") {
   rows r = rows_of(L, b, 3);
-  out_like_self(L, b, reduce_into(L, b, r.x, r.at, r.source, r.dim, tt_arg_string(L, 4), tt_arg_bool(L, 5), tt_put_rows));
+  out_like_self(L, b,
+                reduce_into(L, b, r.x, r.at, r.source, r.dim, tt_arg_string(L, 4), tt_arg_bool(L, 5), tt_put_rows));
 }
 
 // ---- scatter --------------------------------------------------------------------------------------------------------------
@@ -238,23 +243,31 @@ static void scatter(tt_lower* L, tt_builder* b, tt_val src, const char* reduce, 
                                  : reduce_into(L, b, x, at, src, dim, reduce, include_self, tt_scatter_along);
   out_like_self(L, b, out);
 }
-static tt_val source(tt_lower* L, int i) { return tt_arg_as(L, i, tt_arg_info(L, 0)->dtype); }
-static tt_val number(tt_lower* L, int i) { return tt_arg_scalar(L, i, tt_arg_info(L, 0)->dtype); }
+static tt_val source(tt_lower* L, int i) {
+  return tt_arg_as(L, i, tt_arg_info(L, 0)->dtype);
+}
+static tt_val number(tt_lower* L, int i) {
+  return tt_arg_scalar(L, i, tt_arg_info(L, 0)->dtype);
+}
 
-TT_OP(scatter_src, "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor") { scatter(L, b, source(L, 3), "", true); }
+TT_OP(scatter_src, "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor") {
+  scatter(L, b, source(L, 3), "", true);
+}
 TT_OP(scatter_value, "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor") {
   scatter(L, b, number(L, 3), "", true);
 }
 TT_OP(scatter_src_reduce, "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor") {
   scatter(L, b, source(L, 3), tt_arg_string(L, 4), true);
 }
-TT_OP(scatter_value_reduce, "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor") {
+TT_OP(scatter_value_reduce,
+      "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor") {
   scatter(L, b, number(L, 3), tt_arg_string(L, 4), true);
 }
 TT_OP(scatter_add, "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor") {
   scatter(L, b, source(L, 3), "sum", true);
 }
 TT_OP(scatter_reduce,
-      "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor") {
+      "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> "
+      "Tensor") {
   scatter(L, b, source(L, 3), tt_arg_string(L, 4), tt_arg_bool(L, 5));
 }

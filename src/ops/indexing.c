@@ -3,7 +3,9 @@
 // Rows and elements by computed places, on StableHLO's gather and scatter.
 #include "ops/indexing.h"
 
-tt_val tt_at_least_1d(tt_builder* b, tt_val x) { return tt_rank_of(b, x) == 0 ? tt_unsqueeze(b, x, 0) : x; }
+tt_val tt_at_least_1d(tt_builder* b, tt_val x) {
+  return tt_rank_of(b, x) == 0 ? tt_unsqueeze(b, x, 0) : x;
+}
 
 tt_val tt_narrow_index(tt_builder* b, tt_val index, int64_t size) {
   return tt_convert(b, index, size <= INT32_MAX ? TT_I32 : TT_I64);
@@ -13,7 +15,9 @@ tt_val tt_safe_index(tt_lower* L, tt_val index, int64_t size, bool wrap) {
   return tt_narrow_index(tt_lower_builder(L), tt_check_index(L, index, size, wrap), size);
 }
 
-static bool is_empty(tt_builder* b, tt_val x) { return tt_type_elements(tt_type_of(b, x)) == 0; }
+static bool is_empty(tt_builder* b, tt_val x) {
+  return tt_type_elements(tt_type_of(b, x)) == 0;
+}
 
 tt_val tt_take_rows(tt_builder* b, tt_val x, tt_val at, int dim) {
   tt_type tx = *tt_type_of(b, x);
@@ -50,7 +54,8 @@ static void combine(tt_builder* b, const tt_val* args, tt_val* results, void* ct
   results[0] = *how == TT_COMBINE_SET ? args[1] : tt_binary(b, prim, args[0], args[1]);
 }
 
-tt_val tt_scatter_combine(tt_builder* b, tt_val x, tt_val at, tt_val updates, const tt_gather_dims* dims, tt_combine how) {
+tt_val tt_scatter_combine(tt_builder* b, tt_val x, tt_val at, tt_val updates, const tt_gather_dims* dims,
+                          tt_combine how) {
   tt_dtype dtype = tt_dtype_of(b, x);
   if (is_empty(b, x) || is_empty(b, updates)) {
     return x;

@@ -27,7 +27,8 @@ tt_val tt_scatter_along(tt_builder* b, tt_val x, tt_val at, tt_val src, int dim,
 // 1-d x with values[i] combined into x[at[i]]; places outside x are skipped.
 tt_val tt_put_flat(tt_builder* b, tt_val x, tt_val at, tt_val values, tt_combine how);
 // A scatter whose updates are combined so; 16-bit floats are added up in f32.
-tt_val tt_scatter_combine(tt_builder* b, tt_val x, tt_val at, tt_val updates, const tt_gather_dims* dims, tt_combine how);
+tt_val tt_scatter_combine(tt_builder* b, tt_val x, tt_val at, tt_val updates, const tt_gather_dims* dims,
+                          tt_combine how);
 // How many true elements come before each one of a flat mask, as i32 (i64 for large masks).
 tt_val tt_rank_in_mask(tt_builder* b, tt_val mask);
 

@@ -5,7 +5,9 @@
 
 #include <math.h>
 
-tt_val tt_mat_adjoint(tt_builder* b, tt_val a) { return tt_unary(b, TT_CHLO_CONJ, tt_swap_dims(b, a, -1, -2)); }
+tt_val tt_mat_adjoint(tt_builder* b, tt_val a) {
+  return tt_unary(b, TT_CHLO_CONJ, tt_swap_dims(b, a, -1, -2));
+}
 
 tt_val tt_mat_flat(tt_builder* b, tt_val a) {
   int rank = tt_rank_of(b, a);
@@ -45,7 +47,8 @@ tt_val tt_mat_diagonal(tt_builder* b, tt_val a) {
   int64_t k = m < n ? m : n, rows = rank - 2;
   a = tt_slice_dim(b, tt_slice_dim(b, a, rank - 2, 0, k, 1), rank - 1, 0, k, 1);
   tt_val zero = tt_like_i(b, a, 0);
-  return tt_reduce(b, TT_REDUCE_SUM, tt_where(b, tt_convert(b, tt_mat_eye(b, TT_F32, k, k), TT_BOOL), a, zero), 1, &rows);
+  return tt_reduce(b, TT_REDUCE_SUM, tt_where(b, tt_convert(b, tt_mat_eye(b, TT_F32, k, k), TT_BOOL), a, zero), 1,
+                   &rows);
 }
 
 bool tt_mat_nothing(tt_lower* L, tt_builder* b) {
@@ -59,23 +62,30 @@ bool tt_mat_nothing(tt_lower* L, tt_builder* b) {
 // ---- triangular systems -----------------------------------------------------------------------------------------------
 
 // a and x with the batch dims of output 0.
-static tt_val solve_triangle(tt_lower* L, tt_builder* b, tt_val a, tt_val x, bool left, bool upper, bool unit, int transpose) {
+static tt_val solve_triangle(tt_lower* L, tt_builder* b, tt_val a, tt_val x, bool left, bool upper, bool unit,
+                             int transpose) {
   const tt_type* to = tt_out_type(L, 0);
   a = tt_mat_expand(b, a, to->rank, to->dims);
   x = tt_mat_expand(b, x, to->rank, to->dims);
   return tt_triangular_solve(b, a, x, left, !upper, unit, transpose);
 }
 TT_OP(linalg_solve_triangular,
-      "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor") {
+      "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> "
+      "Tensor") {
   if (!tt_mat_nothing(L, b)) {
-    tt_out(L, 0, solve_triangle(L, b, tt_arg(L, 0), tt_arg(L, 1), tt_arg_bool(L, 3), tt_arg_bool(L, 2), tt_arg_bool(L, 4), 0));
+    tt_out(
+        L, 0,
+        solve_triangle(L, b, tt_arg(L, 0), tt_arg(L, 1), tt_arg_bool(L, 3), tt_arg_bool(L, 2), tt_arg_bool(L, 4), 0));
   }
 }
-TT_OP(triangular_solve, "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
-                        "(Tensor solution, Tensor cloned_coefficient)") {
+TT_OP(triangular_solve,
+      "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
+      "(Tensor solution, Tensor cloned_coefficient)") {
   tt_val a = tt_arg(L, 1);
   if (!tt_mat_nothing(L, b)) {
-    tt_out(L, 0, solve_triangle(L, b, a, tt_arg(L, 0), true, tt_arg_bool(L, 2), tt_arg_bool(L, 4), tt_arg_bool(L, 3) ? 1 : 0));
+    tt_out(
+        L, 0,
+        solve_triangle(L, b, a, tt_arg(L, 0), true, tt_arg_bool(L, 2), tt_arg_bool(L, 4), tt_arg_bool(L, 3) ? 1 : 0));
   }
   const tt_type* clone = tt_out_type(L, 1);
   tt_out(L, 1, tt_mat_expand(b, a, clone->rank, clone->dims));
@@ -147,7 +157,8 @@ static tt_val cholesky(tt_builder* b, tt_val a, bool upper, tt_val* info) {
   return upper ? tt_mat_adjoint(b, l) : l;
 }
 
-TT_OP(linalg_cholesky_ex, "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)") {
+TT_OP(linalg_cholesky_ex,
+      "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)") {
   if (!tt_mat_nothing(L, b)) {
     tt_val info;
     tt_out(L, 0, cholesky(b, tt_arg(L, 0), tt_arg_bool(L, 1), &info));
@@ -165,7 +176,8 @@ TT_OP(cholesky_inverse, "cholesky_inverse(Tensor self, bool upper=False) -> Tens
   if (!tt_mat_nothing(L, b)) {
     bool upper = tt_arg_bool(L, 1);
     tt_val a = tt_arg(L, 0);
-    tt_val eye = tt_mat_eye(b, tt_dtype_of(b, a), tt_dim_of(b, a, -1 + tt_rank_of(b, a)), tt_dim_of(b, a, -1 + tt_rank_of(b, a)));
+    tt_val eye = tt_mat_eye(b, tt_dtype_of(b, a), tt_dim_of(b, a, -1 + tt_rank_of(b, a)),
+                            tt_dim_of(b, a, -1 + tt_rank_of(b, a)));
     tt_val half = solve_triangle(L, b, a, eye, true, upper, false, upper ? 2 : 0);
     tt_out(L, 0, solve_triangle(L, b, a, half, true, upper, false, upper ? 0 : 2));
   }

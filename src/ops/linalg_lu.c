@@ -161,14 +161,17 @@ static bool square_is_contiguous(const tt_tensor* t) {
   return true;
 }
 // For determinants PyTorch factors the transpose of contiguous real matrices (and its backward formulas count on it).
-static bool factors_transpose(const tt_tensor* t) { return square_is_contiguous(t) && !tt_dtype_is_complex(t->dtype); }
+static bool factors_transpose(const tt_tensor* t) {
+  return square_is_contiguous(t) && !tt_dtype_is_complex(t->dtype);
+}
 static lu factorize_argument(tt_lower* L, tt_builder* b, int i) {
   tt_val a = tt_arg(L, i);
   return factorize(b, factors_transpose(tt_arg_info(L, i)) ? tt_swap_dims(b, a, -1, -2) : a);
 }
 
-TT_OP(linalg_lu_factor_ex, "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, "
-                           "Tensor info)") {
+TT_OP(linalg_lu_factor_ex,
+      "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, "
+      "Tensor info)") {
   if (!tt_arg_bool(L, 1)) {
     tt_unsupported(L, "LU without pivoting");
     return;
@@ -205,7 +208,8 @@ static void unpack_nothing(tt_lower* L, tt_builder* b, bool pivots) {
     const tt_type* t = tt_out_type(L, k);
     bool eye = k == 0 && pivots && tt_type_elements(t) > 0;
     if (tt_out_wanted(L, k)) {
-      tt_out(L, k, eye ? tt_mat_eye(b, t->dtype, t->dims[t->rank - 2], t->dims[t->rank - 1]) : tt_const_i(b, t->dtype, 0));
+      tt_out(L, k,
+             eye ? tt_mat_eye(b, t->dtype, t->dims[t->rank - 2], t->dims[t->rank - 1]) : tt_const_i(b, t->dtype, 0));
     }
   }
 }
@@ -222,8 +226,10 @@ TT_OP(linalg_lu, "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L
   lu f = factorize(b, a);
   unpack(L, b, f.factors, row_order(b, f.pivots, tt_dim_of(b, f.factors, 1)), true, true);
 }
-TT_OP(lu_unpack, "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, "
-                 "Tensor U)") {
+TT_OP(lu_unpack,
+      "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, "
+      "Tensor L, "
+      "Tensor U)") {
   tt_val a = tt_arg(L, 0);
   if (tt_type_elements(tt_type_of(b, a)) == 0) {
     unpack_nothing(L, b, tt_arg_bool(L, 3));
@@ -236,7 +242,8 @@ TT_OP(lu_unpack, "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=T
   unpack(L, b, a, order, tt_arg_bool(L, 2), tt_arg_bool(L, 3));
 }
 
-TT_OP(linalg_lu_solve, "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor") {
+TT_OP(linalg_lu_solve,
+      "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor") {
   const tt_type* to = tt_out_type(L, 0);
   if (tt_mat_nothing(L, b)) {
     return;
@@ -248,8 +255,9 @@ TT_OP(linalg_lu_solve, "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, b
   out_shaped(L, b, 0, solve_side(b, factors, pivots, rhs, tt_arg_bool(L, 3), tt_arg_bool(L, 4)));
 }
 
-TT_OP(linalg_solve_ex, "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, "
-                       "Tensor pivots, Tensor info)") {
+TT_OP(linalg_solve_ex,
+      "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, "
+      "Tensor pivots, Tensor info)") {
   const tt_tensor* a = tt_arg_info(L, 0);
   const tt_tensor* rhs_info = tt_arg_info(L, 1);
   tt_val rhs = tt_arg(L, 1);
@@ -288,8 +296,8 @@ TT_OP(linalg_solve_ex, "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, 
 TT_OP(linalg_inv_ex, "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)") {
   if (!tt_mat_nothing(L, b)) {
     lu f = factorize(b, tt_arg(L, 0));
-    tt_val eye = tt_expand_like(b, tt_mat_eye(b, tt_dtype_of(b, f.factors), tt_dim_of(b, f.factors, 1), tt_dim_of(b, f.factors, 1)),
-                                f.factors);
+    tt_val eye = tt_expand_like(
+        b, tt_mat_eye(b, tt_dtype_of(b, f.factors), tt_dim_of(b, f.factors, 1), tt_dim_of(b, f.factors, 1)), f.factors);
     out_shaped(L, b, 0, solve_factored(b, f.factors, f.pivots, eye, false));
     out_shaped(L, b, 1, f.info);
   }
@@ -301,7 +309,8 @@ static tt_val exchange_sign(tt_builder* b, tt_val pivots, tt_dtype dtype) {
   tt_val stay = tt_add(b, tt_iota_like(b, pivots, TT_I32, 1), tt_const_i(b, TT_I32, 1));
   tt_val moved = tt_convert(b, tt_test(b, TT_NE, pivots, stay), TT_I32);
   tt_val odd = tt_bin(b, TT_REM, tt_reduce(b, TT_REDUCE_SUM, moved, 1, &one), tt_const_i(b, TT_I32, 2));
-  return tt_convert(b, tt_where(b, tt_test_f(b, TT_EQ, odd, 1), tt_const_i(b, TT_I32, -1), tt_const_i(b, TT_I32, 1)), dtype);
+  return tt_convert(b, tt_where(b, tt_test_f(b, TT_EQ, odd, 1), tt_const_i(b, TT_I32, -1), tt_const_i(b, TT_I32, 1)),
+                    dtype);
 }
 TT_OP(linalg_det, "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)") {
   const tt_type* factors = tt_out_type(L, 1);

@@ -94,7 +94,8 @@ static tt_val eye_batch(tt_builder* b, tt_dtype dtype, int64_t batch, int64_t m,
 }
 static tt_val orthogonal(tt_builder* b, tt_val packed, tt_val tau, int64_t columns) {
   int64_t m = tt_dim_of(b, packed, 1);
-  return multiply_reflections(b, packed, tau, eye_batch(b, tt_dtype_of(b, packed), tt_dim_of(b, packed, 0), m, columns));
+  return multiply_reflections(b, packed, tau,
+                              eye_batch(b, tt_dtype_of(b, packed), tt_dim_of(b, packed, 0), m, columns));
 }
 
 TT_OP(geqrf, "geqrf(Tensor self) -> (Tensor a, Tensor tau)") {
@@ -114,7 +115,9 @@ TT_OP(householder_product, "linalg_householder_product(Tensor input, Tensor tau)
     tt_val packed = tt_mat_flat(b, tt_arg(L, 0));
     tt_val tau = flat_tau(b, tt_arg(L, 1), tt_dim_of(b, packed, 0));
     if (tt_dim_of(b, tau, 1) == 0) {
-      out_shaped(L, b, 0, eye_batch(b, tt_dtype_of(b, packed), tt_dim_of(b, packed, 0), tt_dim_of(b, packed, 1), tt_dim_of(b, packed, 2)));
+      out_shaped(L, b, 0,
+                 eye_batch(b, tt_dtype_of(b, packed), tt_dim_of(b, packed, 0), tt_dim_of(b, packed, 1),
+                           tt_dim_of(b, packed, 2)));
       return;
     }
     out_shaped(L, b, 0, orthogonal(b, packed, tau, tt_dim_of(b, packed, 2)));
@@ -138,7 +141,9 @@ TT_OP(linalg_qr, "linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor
   int64_t columns = mode[0] == 'c' ? m : k;
   if (batch * k == 0) {
     bool eye = mode[0] == 'c' && batch * m > 0;
-    out_shaped(L, b, 0, eye ? eye_batch(b, dtype, batch, m, m) : tt_zeros(b, dtype, tt_out_type(L, 0)->rank, tt_out_type(L, 0)->dims));
+    out_shaped(
+        L, b, 0,
+        eye ? eye_batch(b, dtype, batch, m, m) : tt_zeros(b, dtype, tt_out_type(L, 0)->rank, tt_out_type(L, 0)->dims));
     tt_out(L, 1, tt_const_i(b, dtype, 0));
     return;
   }
@@ -197,10 +202,12 @@ static void rotate_pairs(tt_builder* b, const tt_val* args, tt_val* results, voi
   tt_val gamma = tt_reduce_keep(b, TT_REDUCE_SUM, tt_mul(b, tt_unary(b, TT_CHLO_CONJ, x), y), 1, &rows);
   tt_val size = tt_unary(b, TT_ABS, gamma);
   tt_val norms = tt_unary(b, TT_SQRT, tt_mul(b, alpha, beta));
-  tt_val angle = tt_where(b, tt_test(b, TT_GT, norms, zero), tt_div(b, size, tt_where(b, tt_test(b, TT_GT, norms, zero), norms, one)), zero);
+  tt_val angle = tt_where(b, tt_test(b, TT_GT, norms, zero),
+                          tt_div(b, size, tt_where(b, tt_test(b, TT_GT, norms, zero), norms, one)), zero);
   tt_val turn = tt_test_f(b, TT_GT, angle, jc->tolerance * 0.125);
   tt_val safe = tt_where(b, turn, size, one);
-  tt_val phase = tt_where(b, turn, tt_div(b, tt_unary(b, TT_CHLO_CONJ, gamma), tt_convert(b, safe, dtype)), tt_like_i(b, x, 1));
+  tt_val phase =
+      tt_where(b, turn, tt_div(b, tt_unary(b, TT_CHLO_CONJ, gamma), tt_convert(b, safe, dtype)), tt_like_i(b, x, 1));
   tt_val zeta = tt_div(b, tt_sub(b, beta, alpha), tt_mul_f(b, safe, 2));
   tt_val root = tt_unary(b, TT_SQRT, tt_add(b, tt_mul(b, zeta, zeta), one));
   tt_val t = tt_div(b, one, tt_add(b, tt_unary(b, TT_ABS, zeta), root));
@@ -236,7 +243,8 @@ static tt_val order_columns(tt_builder* b, tt_val x, tt_val at) {
   int64_t flat[2] = {batch * n, m}, list[2] = {batch * k, 1}, dims[3] = {batch, k, m}, sizes[2] = {1, m};
   tt_val rows = tt_add(b, at, tt_mul(b, tt_iota_like(b, at, TT_I32, 0), tt_const_i(b, TT_I32, n)));
   tt_gather_dims g = {.num_offset = 1, .offset = {1}, .num_collapsed = 1, .num_start_map = 1, .index_vector_dim = 1};
-  tt_val taken = tt_gather(b, tt_reshape(b, tt_swap_dims(b, x, 1, 2), 2, flat), tt_reshape(b, rows, 2, list), &g, sizes);
+  tt_val taken =
+      tt_gather(b, tt_reshape(b, tt_swap_dims(b, x, 1, 2), 2, flat), tt_reshape(b, rows, 2, list), &g, sizes);
   return tt_swap_dims(b, tt_reshape(b, taken, 3, dims), 1, 2);
 }
 
@@ -300,8 +308,10 @@ static tt_val unit_columns(tt_builder* b, tt_val w, tt_val lengths, int64_t tota
   return tt_mul(b, q, tt_unsqueeze(b, sign, 1));
 }
 
-TT_OP(linalg_svd, "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, "
-                  "Tensor Vh)") {
+TT_OP(linalg_svd,
+      "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor "
+      "S, "
+      "Tensor Vh)") {
   tt_val a = tt_mat_flat(b, tt_arg(L, 0));
   int64_t m = tt_dim_of(b, a, 1), n = tt_dim_of(b, a, 2), batch = tt_dim_of(b, a, 0);
   bool full = tt_arg_bool(L, 1), vectors = tt_arg_bool(L, 2);
@@ -334,7 +344,8 @@ TT_OP(linalg_svd, "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_
   out_shaped(L, b, 2, tt_mat_adjoint(b, wide ? u : v));
 }
 
-TT_OP(linalg_eigh, "_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)") {
+TT_OP(linalg_eigh,
+      "_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)") {
   if (tt_mat_nothing(L, b)) {
     return;
   }
@@ -355,7 +366,8 @@ TT_OP(linalg_eigh, "_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) 
   // Negated, so that falling lengths are rising eigenvalues.
   orthogonalize(b, tt_sub(b, tt_mul(b, eye, shift), a), &w, &v, &lengths);
   // Rayleigh quotients: the shift costs no digits.
-  tt_val values = tt_reduce(b, TT_REDUCE_SUM, tt_unary(b, TT_REAL, tt_mul(b, tt_unary(b, TT_CHLO_CONJ, v), tt_matmul(b, a, v))), 1, &rows);
+  tt_val values = tt_reduce(
+      b, TT_REDUCE_SUM, tt_unary(b, TT_REAL, tt_mul(b, tt_unary(b, TT_CHLO_CONJ, v), tt_matmul(b, a, v))), 1, &rows);
   tt_val keys[2] = {tt_neg(b, values), tt_iota_like(b, values, TT_I32, 1)}, sorted[2];
   tt_sort(b, 2, keys, 1, true, larger, NULL, sorted);
   out_shaped(L, b, 0, tt_neg(b, sorted[0]));

@@ -35,7 +35,9 @@ static tt_val difference(tt_lower* L, tt_builder* b, int x, int target) {
   return tt_sub(b, tt_arg_as(L, x, dtype), tt_arg_as(L, target, dtype));
 }
 
-static tt_val positive_part(tt_builder* b, tt_val x) { return tt_max(b, x, tt_like_f(b, x, 0)); }
+static tt_val positive_part(tt_builder* b, tt_val x) {
+  return tt_max(b, x, tt_like_f(b, x, 0));
+}
 
 // ---- distances --------------------------------------------------------------------------------------------------------
 
@@ -247,8 +249,9 @@ static label_margins multilabel_margin(tt_lower* L, tt_builder* b, int x_arg, in
   return m;
 }
 
-TT_OP(multilabel_margin_loss,
-      "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)") {
+TT_OP(
+    multilabel_margin_loss,
+    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)") {
   label_margins m = multilabel_margin(L, b, 0, 1);
   int64_t inner[2] = {1, 2};
   tt_val sum = tt_reduce(b, TT_REDUCE_SUM, m.excess, 2, inner);
@@ -256,7 +259,8 @@ TT_OP(multilabel_margin_loss,
   tt_out_shaped(L, 1, m.is_target);
 }
 TT_OP(multilabel_margin_loss_backward,
-      "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> "
+      "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor "
+      "is_target) -> "
       "Tensor") {
   label_margins m = multilabel_margin(L, b, 1, 2);
   tt_val active = tt_convert(b, tt_test_f(b, TT_GT, m.excess, 0), tt_dtype_of(b, m.x));

@@ -51,30 +51,40 @@ static tt_val accumulate(tt_lower* L, tt_builder* b, tt_val value, int self, int
   return tt_add(b, start, value);
 }
 
-static tt_val columns(tt_builder* b, tt_val v) { return tt_unsqueeze(b, v, -1); }
+static tt_val columns(tt_builder* b, tt_val v) {
+  return tt_unsqueeze(b, v, -1);
+}
 
-TT_OP(mm, "mm(Tensor self, Tensor mat2) -> Tensor") { tt_out(L, 0, product(b, tt_arg(L, 0), tt_arg(L, 1))); }
+TT_OP(mm, "mm(Tensor self, Tensor mat2) -> Tensor") {
+  tt_out(L, 0, product(b, tt_arg(L, 0), tt_arg(L, 1)));
+}
 TT_OP(mm_dtype, "mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor") {
   tt_out(L, 0, product(b, tt_arg(L, 0), tt_arg(L, 1)));
 }
-TT_OP(bmm, "bmm(Tensor self, Tensor mat2) -> Tensor") { tt_out(L, 0, product(b, tt_arg(L, 0), tt_arg(L, 1))); }
+TT_OP(bmm, "bmm(Tensor self, Tensor mat2) -> Tensor") {
+  tt_out(L, 0, product(b, tt_arg(L, 0), tt_arg(L, 1)));
+}
 TT_OP(bmm_dtype, "bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor") {
   tt_out(L, 0, product(b, tt_arg(L, 0), tt_arg(L, 1)));
 }
-TT_OP(int_mm, "_int_mm(Tensor self, Tensor mat2) -> Tensor") { tt_out(L, 0, product(b, tt_arg(L, 0), tt_arg(L, 1))); }
+TT_OP(int_mm, "_int_mm(Tensor self, Tensor mat2) -> Tensor") {
+  tt_out(L, 0, product(b, tt_arg(L, 0), tt_arg(L, 1)));
+}
 
 TT_OP(addmm, "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor") {
   tt_out(L, 0, accumulate(L, b, product(b, tt_arg(L, 1), tt_arg(L, 2)), 0, 3, 4));
 }
 TT_OP(addmm_dtype,
-      "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor") {
+      "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> "
+      "Tensor") {
   tt_out(L, 0, accumulate(L, b, product(b, tt_arg(L, 1), tt_arg(L, 2)), 0, 4, 5));
 }
 TT_OP(baddbmm, "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor") {
   tt_out(L, 0, accumulate(L, b, product(b, tt_arg(L, 1), tt_arg(L, 2)), 0, 3, 4));
 }
 TT_OP(baddbmm_dtype,
-      "baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor") {
+      "baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar "
+      "alpha=1) -> Tensor") {
   tt_out(L, 0, accumulate(L, b, product(b, tt_arg(L, 1), tt_arg(L, 2)), 0, 4, 5));
 }
 
@@ -103,7 +113,9 @@ static tt_val inner(tt_builder* b, tt_val x, tt_val y) {
   tt_val v = product(b, tt_unsqueeze(b, x, 0), columns(b, y));
   return tt_reshape(b, tt_reshape(b, v, 1, one_dims), 0, NULL);
 }
-TT_OP(dot, "dot(Tensor self, Tensor tensor) -> Tensor") { tt_out(L, 0, inner(b, tt_arg(L, 0), tt_arg(L, 1))); }
+TT_OP(dot, "dot(Tensor self, Tensor tensor) -> Tensor") {
+  tt_out(L, 0, inner(b, tt_arg(L, 0), tt_arg(L, 1)));
+}
 TT_OP(vdot, "vdot(Tensor self, Tensor other) -> Tensor") {
   tt_val x = tt_arg(L, 0);
   tt_out(L, 0, inner(b, tt_dtype_is_complex(tt_dtype_of(b, x)) ? tt_unary(b, TT_CHLO_CONJ, x) : x, tt_arg(L, 1)));
@@ -122,8 +134,9 @@ TT_OP(addr, "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scala
   tt_out(L, 0, accumulate(L, b, tt_mul(b, x, y), 0, 3, 4));
 }
 
-TT_OP(addmm_activation, "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, "
-                        "bool use_gelu=False) -> Tensor") {
+TT_OP(addmm_activation,
+      "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, "
+      "bool use_gelu=False) -> Tensor") {
   tt_val x = accumulate(L, b, product(b, tt_arg(L, 1), tt_arg(L, 2)), 0, 3, 4);
   if (!tt_arg_bool(L, 5)) {
     tt_out(L, 0, tt_max(b, x, tt_like_i(b, x, 0)));

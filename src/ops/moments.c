@@ -23,9 +23,10 @@ static void spread_of(tt_lower* L, tt_builder* b, bool root, bool with_mean) {
   }
 }
 
-#define TT_SPREAD(id, returns, root, with_mean)                                                                          \
-  TT_OP(id, #id ".correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> " returns) { \
-    spread_of(L, b, root, with_mean);                                                                                    \
+#define TT_SPREAD(id, returns, root, with_mean)                                                                     \
+  TT_OP(id, #id                                                                                                     \
+        ".correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> " returns) { \
+    spread_of(L, b, root, with_mean);                                                                               \
   }
 TT_SPREAD(var, "Tensor", false, false)
 TT_SPREAD(std, "Tensor", true, false)
@@ -67,12 +68,15 @@ static void vector_norm(tt_lower* L, tt_builder* b, int p_arg, int dims_arg) {
   }
   tt_out_shaped(L, 0, norm);
 }
-TT_OP(linalg_vector_norm,
-      "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
-      "Tensor") {
+TT_OP(
+    linalg_vector_norm,
+    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+    "Tensor") {
   vector_norm(L, b, 1, 2);
 }
-TT_OP(norm, "norm.Scalar(Tensor self, Scalar p=2) -> Tensor") { vector_norm(L, b, 1, -1); }
+TT_OP(norm, "norm.Scalar(Tensor self, Scalar p=2) -> Tensor") {
+  vector_norm(L, b, 1, -1);
+}
 TT_OP(norm_dtype, "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor") {
   vector_norm(L, b, 1, -1);
 }

@@ -3,7 +3,9 @@
 // Normalization layers and their gradients: layer, RMS, batch and group norm, weight norm. 16-bit floats compute in f32.
 #include "ops/reduce.h"
 
-static tt_dtype compute_dtype(const tt_lower* L, int i) { return tt_dtype_compute(tt_arg_info(L, i)->dtype); }
+static tt_dtype compute_dtype(const tt_lower* L, int i) {
+  return tt_dtype_compute(tt_arg_info(L, i)->dtype);
+}
 
 // first, first+1, ... last-1
 static int dims_from_to(int first, int last, int64_t dims[TT_MAX_RANK]) {
@@ -205,7 +207,13 @@ static void batch_norm(tt_lower* L, tt_builder* b, const batch_args* a) {
 }
 
 static batch_args batch_arguments(tt_lower* L, int training_arg) {
-  return (batch_args){1, 2, 3, 4, tt_arg_bool(L, training_arg), true, tt_arg_float(L, training_arg + 1),
+  return (batch_args){1,
+                      2,
+                      3,
+                      4,
+                      tt_arg_bool(L, training_arg),
+                      true,
+                      tt_arg_float(L, training_arg + 1),
                       tt_arg_float(L, training_arg + 2)};
 }
 
@@ -270,7 +278,11 @@ static grouping grouping_of(tt_lower* L, int n_arg) {
   int64_t c = tt_arg_int(L, n_arg + 1);
   int64_t rest = tt_arg_int(L, n_arg + 2);
   int64_t groups = tt_arg_int(L, n_arg + 3);
-  return (grouping){{n, groups, c / groups, rest}, {n, groups, 1, 1}, {1, groups, c / groups, 1}};
+  return (grouping){
+      {n, groups, c / groups, rest},
+      {n, groups, 1,          1   },
+      {1, groups, c / groups, 1   }
+  };
 }
 
 static const int64_t within_group[2] = {2, 3};

@@ -32,13 +32,13 @@ struct tt_op {
   const char* file;
 };
 
-#define TT_OP_ENTRY(id, schema_text, fn, route_id, note_text)                                        \
-  static const tt_op op_##id = {(schema_text), (fn), (route_id), (note_text), __FILE__};             \
+#define TT_OP_ENTRY(id, schema_text, fn, route_id, note_text)                            \
+  static const tt_op op_##id = {(schema_text), (fn), (route_id), (note_text), __FILE__}; \
   static const tt_op* const op_entry_##id __attribute__((used, section("tt_ops"))) = &op_##id
 
-#define TT_OP(id, schema_text)                                       \
-  static void lower_##id(tt_lower* L, tt_builder* b);                \
-  TT_OP_ENTRY(id, schema_text, lower_##id, TT_ROUTE_LOWERING, "");   \
+#define TT_OP(id, schema_text)                                     \
+  static void lower_##id(tt_lower* L, tt_builder* b);              \
+  TT_OP_ENTRY(id, schema_text, lower_##id, TT_ROUTE_LOWERING, ""); \
   static void lower_##id(__attribute__((unused)) tt_lower* L, __attribute__((unused)) tt_builder* b)
 #define TT_COMPOSITE(id, schema_text, why) TT_OP_ENTRY(id, schema_text, NULL, TT_ROUTE_COMPOSITE, why)
 #define TT_FALLBACK(id, schema_text, why) TT_OP_ENTRY(id, schema_text, NULL, TT_ROUTE_FALLBACK, why)
@@ -48,9 +48,9 @@ struct tt_op {
 tt_val tt_arg(tt_lower* L, int i);
 // The same, converted to `dtype` (host scalars arrive in it directly).
 tt_val tt_arg_as(tt_lower* L, int i, tt_dtype dtype);
-bool tt_arg_has(const tt_lower* L, int i);          // not None (for a tensor: present)
-int tt_arg_count(const tt_lower* L, int i);         // length of a list argument
-tt_val tt_arg_at(tt_lower* L, int i, int j);        // element j of a tensor list
+bool tt_arg_has(const tt_lower* L, int i);    // not None (for a tensor: present)
+int tt_arg_count(const tt_lower* L, int i);   // length of a list argument
+tt_val tt_arg_at(tt_lower* L, int i, int j);  // element j of a tensor list
 bool tt_arg_has_at(const tt_lower* L, int i, int j);
 // The tensor's description, without emitting anything; NULL if absent. Sizes, strides, dtype, wrapped.
 const tt_tensor* tt_arg_info(const tt_lower* L, int i);
@@ -60,15 +60,16 @@ const tt_tensor* tt_arg_info_at(const tt_lower* L, int i, int j);
 tt_val tt_arg_scalar(tt_lower* L, int i, tt_dtype dtype);
 tt_val tt_arg_scalar_at(tt_lower* L, int i, int j, tt_dtype dtype);
 int64_t tt_arg_int(tt_lower* L, int i);
-int64_t tt_arg_int_or(tt_lower* L, int i, int64_t value);    // `value` if None
+int64_t tt_arg_int_or(tt_lower* L, int i, int64_t value);  // `value` if None
 double tt_arg_float(tt_lower* L, int i);
 double tt_arg_float_or(tt_lower* L, int i, double value);
 bool tt_arg_bool(tt_lower* L, int i);
-const int64_t* tt_arg_ints(tt_lower* L, int i, int* out_count);  // int[]; a single int counts as a list of one; None: NULL, 0
+const int64_t* tt_arg_ints(tt_lower* L, int i,
+                           int* out_count);  // int[]; a single int counts as a list of one; None: NULL, 0
 const double* tt_arg_floats(tt_lower* L, int i, int* out_count);
-const char* tt_arg_string(tt_lower* L, int i);               // "" if None
+const char* tt_arg_string(tt_lower* L, int i);                 // "" if None
 tt_dtype tt_arg_dtype_or(tt_lower* L, int i, tt_dtype value);  // a ScalarType argument, `value` if None
-char tt_arg_number_class(const tt_lower* L, int i);          // of a Scalar: 'b', 'i', 'f', 'c'
+char tt_arg_number_class(const tt_lower* L, int i);            // of a Scalar: 'b', 'i', 'f', 'c'
 char tt_arg_number_class_at(const tt_lower* L, int i, int j);  // of element j of a Scalar[]
 
 // ---- results ----------------------------------------------------------------------------------------------------------------
@@ -101,8 +102,10 @@ typedef enum tt_promotion {
 void tt_row_unary(tt_lower* L, tt_builder* b, tt_promotion promotion, tt_prim prim);
 void tt_row_binary(tt_lower* L, tt_builder* b, tt_promotion promotion, tt_prim prim);
 void tt_row_compare(tt_lower* L, tt_builder* b, tt_cmp cmp);
-#define TT_ROW_(id, schema_text, call_text)                          \
-  static void lower_##id(tt_lower* L, tt_builder* b) { call_text; }  \
+#define TT_ROW_(id, schema_text, call_text)            \
+  static void lower_##id(tt_lower* L, tt_builder* b) { \
+    call_text;                                         \
+  }                                                    \
   TT_OP_ENTRY(id, schema_text, lower_##id, TT_ROUTE_LOWERING, "")
 #define TT_ROW(id, schema_text, promotion, prim) TT_ROW_(id, schema_text, tt_row_unary(L, b, promotion, prim))
 #define TT_ROW2(id, schema_text, promotion, prim) TT_ROW_(id, schema_text, tt_row_binary(L, b, promotion, prim))

@@ -29,7 +29,9 @@ static scaling read_scaling(tt_lower* L, tt_builder* b, int scale, int found_inf
   return s;
 }
 
-static tt_val read_at(tt_lower* L, int i, int j, tt_dtype dtype) { return tt_convert(tt_lower_builder(L), tt_arg_at(L, i, j), dtype); }
+static tt_val read_at(tt_lower* L, int i, int j, tt_dtype dtype) {
+  return tt_convert(tt_lower_builder(L), tt_arg_at(L, i, j), dtype);
+}
 static tt_val scalar_at(tt_lower* L, int i, int j, tt_dtype dtype) {
   return tt_reshape(tt_lower_builder(L), read_at(L, i, j, dtype), 0, NULL);
 }
@@ -63,7 +65,23 @@ static tt_val bias_correction(tt_builder* b, double beta, tt_val step) {
 
 // ---- Adam -----------------------------------------------------------------------------------------------------------
 
-enum { SELF, GRADS, EXP_AVGS, EXP_AVG_SQS, MAX_EXP_AVG_SQS, STEPS, LR, BETA1, BETA2, DECAY, EPS, AMSGRAD, MAXIMIZE, SCALE, FOUND_INF };
+enum {
+  SELF,
+  GRADS,
+  EXP_AVGS,
+  EXP_AVG_SQS,
+  MAX_EXP_AVG_SQS,
+  STEPS,
+  LR,
+  BETA1,
+  BETA2,
+  DECAY,
+  EPS,
+  AMSGRAD,
+  MAXIMIZE,
+  SCALE,
+  FOUND_INF
+};
 
 static void adam(tt_lower* L, tt_builder* b, bool decoupled) {
   double beta1 = tt_arg_float(L, BETA1);
@@ -98,16 +116,26 @@ static void adam(tt_lower* L, tt_builder* b, bool decoupled) {
     put(L, b, &s, 0, SELF, j, tt_sub(b, x, tt_mul(b, size, tt_div(b, mean, below))));
   }
 }
-#define ADAM_LISTS                                                                                                   \
-  "(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, " \
+#define ADAM_LISTS                                                                                         \
+  "(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] " \
+  "max_exp_avg_sqs, "                                                                                      \
   "Tensor[] state_steps, *, "
-#define ADAM_REST                                                                                                    \
-  " lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, "    \
+#define ADAM_REST                                                                                       \
+  " lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? " \
+  "grad_scale=None, "                                                                                   \
   "Tensor? found_inf=None) -> ()"
-TT_OP(fused_adam, "_fused_adam_" ADAM_LISTS "float" ADAM_REST) { adam(L, b, false); }
-TT_OP(fused_adam_lr, "_fused_adam_.tensor_lr" ADAM_LISTS "Tensor" ADAM_REST) { adam(L, b, false); }
-TT_OP(fused_adamw, "_fused_adamw_" ADAM_LISTS "float" ADAM_REST) { adam(L, b, true); }
-TT_OP(fused_adamw_lr, "_fused_adamw_.tensor_lr" ADAM_LISTS "Tensor" ADAM_REST) { adam(L, b, true); }
+TT_OP(fused_adam, "_fused_adam_" ADAM_LISTS "float" ADAM_REST) {
+  adam(L, b, false);
+}
+TT_OP(fused_adam_lr, "_fused_adam_.tensor_lr" ADAM_LISTS "Tensor" ADAM_REST) {
+  adam(L, b, false);
+}
+TT_OP(fused_adamw, "_fused_adamw_" ADAM_LISTS "float" ADAM_REST) {
+  adam(L, b, true);
+}
+TT_OP(fused_adamw_lr, "_fused_adamw_.tensor_lr" ADAM_LISTS "Tensor" ADAM_REST) {
+  adam(L, b, true);
+}
 
 // ---- SGD ------------------------------------------------------------------------------------------------------------
 
@@ -136,11 +164,17 @@ static void sgd(tt_lower* L, tt_builder* b) {
     put(L, b, &s, 0, 0, j, tt_sub(b, x, tt_mul(b, grad, learning_rate(L, b, 5, dtype))));
   }
 }
-#define SGD_LISTS "(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, "
-#define SGD_REST                                                                                                     \
-  " lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()"
-TT_OP(fused_sgd, "_fused_sgd_" SGD_LISTS "float" SGD_REST) { sgd(L, b); }
-TT_OP(fused_sgd_lr, "_fused_sgd_.tensor_lr" SGD_LISTS "Tensor" SGD_REST) { sgd(L, b); }
+#define SGD_LISTS \
+  "(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, "
+#define SGD_REST                                                                                              \
+  " lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? " \
+  "found_inf=None) -> ()"
+TT_OP(fused_sgd, "_fused_sgd_" SGD_LISTS "float" SGD_REST) {
+  sgd(L, b);
+}
+TT_OP(fused_sgd_lr, "_fused_sgd_.tensor_lr" SGD_LISTS "Tensor" SGD_REST) {
+  sgd(L, b);
+}
 
 // ---- Adagrad --------------------------------------------------------------------------------------------------------
 
@@ -165,14 +199,20 @@ static void adagrad(tt_lower* L, tt_builder* b) {
   }
 }
 #define ADAGRAD_LISTS "(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, "
-#define ADAGRAD_REST                                                                                                 \
-  " lr, float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()"
-TT_OP(fused_adagrad, "_fused_adagrad_" ADAGRAD_LISTS "Tensor(d!)[] state_steps, *, float" ADAGRAD_REST) { adagrad(L, b); }
-TT_OP(fused_adagrad_lr, "_fused_adagrad_.tensor_lr" ADAGRAD_LISTS "Tensor[] state_steps, *, Tensor" ADAGRAD_REST) { adagrad(L, b); }
+#define ADAGRAD_REST                                                                                     \
+  " lr, float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? " \
+  "found_inf=None) -> ()"
+TT_OP(fused_adagrad, "_fused_adagrad_" ADAGRAD_LISTS "Tensor(d!)[] state_steps, *, float" ADAGRAD_REST) {
+  adagrad(L, b);
+}
+TT_OP(fused_adagrad_lr, "_fused_adagrad_.tensor_lr" ADAGRAD_LISTS "Tensor[] state_steps, *, Tensor" ADAGRAD_REST) {
+  adagrad(L, b);
+}
 
 // ---- gradient scaling -----------------------------------------------------------------------------------------------
 
-TT_OP(amp_unscale, "_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()") {
+TT_OP(amp_unscale,
+      "_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()") {
   int n = tt_arg_count(L, 0);
   tt_val bad = tt_const_i(b, TT_BOOL, 0);
   for (int j = 0; j < n; ++j) {

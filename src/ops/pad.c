@@ -107,18 +107,20 @@ static void unpad_edges(tt_lower* L, tt_builder* b, bool reflect) {
   tt_out(L, 0, grad);
 }
 
-#define PADS(nd, ints)                                                                                                        \
-  TT_OP(reflection_pad##nd, "reflection_pad" #nd "(Tensor self, SymInt[" #ints "] padding) -> Tensor") { pad_edges(L, b, true); } \
-  TT_OP(replication_pad##nd, "replication_pad" #nd "(Tensor self, SymInt[" #ints "] padding) -> Tensor") {                        \
-    pad_edges(L, b, false);                                                                                                       \
-  }                                                                                                                               \
-  TT_OP(reflection_pad##nd##_backward,                                                                                            \
-        "reflection_pad" #nd "_backward(Tensor grad_output, Tensor self, SymInt[" #ints "] padding) -> Tensor") {                 \
-    unpad_edges(L, b, true);                                                                                                      \
-  }                                                                                                                               \
-  TT_OP(replication_pad##nd##_backward,                                                                                           \
-        "replication_pad" #nd "_backward(Tensor grad_output, Tensor self, SymInt[" #ints "] padding) -> Tensor") {                \
-    unpad_edges(L, b, false);                                                                                                     \
+#define PADS(nd, ints)                                                                                             \
+  TT_OP(reflection_pad##nd, "reflection_pad" #nd "(Tensor self, SymInt[" #ints "] padding) -> Tensor") {           \
+    pad_edges(L, b, true);                                                                                         \
+  }                                                                                                                \
+  TT_OP(replication_pad##nd, "replication_pad" #nd "(Tensor self, SymInt[" #ints "] padding) -> Tensor") {         \
+    pad_edges(L, b, false);                                                                                        \
+  }                                                                                                                \
+  TT_OP(reflection_pad##nd##_backward,                                                                             \
+        "reflection_pad" #nd "_backward(Tensor grad_output, Tensor self, SymInt[" #ints "] padding) -> Tensor") {  \
+    unpad_edges(L, b, true);                                                                                       \
+  }                                                                                                                \
+  TT_OP(replication_pad##nd##_backward,                                                                            \
+        "replication_pad" #nd "_backward(Tensor grad_output, Tensor self, SymInt[" #ints "] padding) -> Tensor") { \
+    unpad_edges(L, b, false);                                                                                      \
   }
 PADS(1d, 2)
 PADS(2d, 4)

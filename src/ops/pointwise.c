@@ -21,9 +21,15 @@ static void rounding(tt_lower* L, tt_builder* b, tt_prim prim) {
   tt_val x = tt_arg(L, 0);
   tt_out(L, 0, tt_dtype_is_float(tt_dtype_of(b, x)) ? tt_unary(b, prim, x) : x);
 }
-TT_OP(ceil, "ceil(Tensor self) -> Tensor") { rounding(L, b, TT_CEIL); }
-TT_OP(floor, "floor(Tensor self) -> Tensor") { rounding(L, b, TT_FLOOR); }
-TT_OP(round, "round(Tensor self) -> Tensor") { rounding(L, b, TT_ROUND_EVEN); }
+TT_OP(ceil, "ceil(Tensor self) -> Tensor") {
+  rounding(L, b, TT_CEIL);
+}
+TT_OP(floor, "floor(Tensor self) -> Tensor") {
+  rounding(L, b, TT_FLOOR);
+}
+TT_OP(round, "round(Tensor self) -> Tensor") {
+  rounding(L, b, TT_ROUND_EVEN);
+}
 
 TT_OP(round_decimals, "round.decimals(Tensor self, *, int decimals) -> Tensor") {
   tt_val x = tt_arg_as(L, 0, tt_compute_dtype(L, TT_SAME, 1, (int[]){0}));
@@ -46,7 +52,9 @@ tt_val tt_trunc(tt_builder* b, tt_val x) {
   tt_val up = tt_unary(b, TT_CEIL, x);
   return tt_where(b, tt_test_f(b, TT_LT, x, 0), up, tt_unary(b, TT_FLOOR, x));
 }
-TT_OP(trunc, "trunc(Tensor self) -> Tensor") { tt_out(L, 0, tt_trunc(b, tt_arg(L, 0))); }
+TT_OP(trunc, "trunc(Tensor self) -> Tensor") {
+  tt_out(L, 0, tt_trunc(b, tt_arg(L, 0)));
+}
 TT_OP(frac, "frac(Tensor self) -> Tensor") {
   tt_val x = tt_arg(L, 0);
   tt_out(L, 0, tt_sub(b, x, tt_trunc(b, x)));
@@ -65,8 +73,12 @@ tt_val tt_sign(tt_builder* b, tt_val x) {
       return tt_unary(b, TT_SIGN, x);
   }
 }
-TT_OP(sign, "sign(Tensor self) -> Tensor") { tt_out(L, 0, tt_sign(b, tt_arg(L, 0))); }
-TT_OP(sgn, "sgn(Tensor self) -> Tensor") { tt_out(L, 0, tt_sign(b, tt_arg(L, 0))); }
+TT_OP(sign, "sign(Tensor self) -> Tensor") {
+  tt_out(L, 0, tt_sign(b, tt_arg(L, 0)));
+}
+TT_OP(sgn, "sgn(Tensor self) -> Tensor") {
+  tt_out(L, 0, tt_sign(b, tt_arg(L, 0)));
+}
 
 tt_val tt_sign_bit(tt_builder* b, tt_val x) {
   tt_dtype dtype = tt_dtype_of(b, x);
@@ -77,7 +89,9 @@ tt_val tt_sign_bit(tt_builder* b, tt_val x) {
   tt_dtype bits = size == 1 ? TT_I8 : size == 2 ? TT_I16 : size == 4 ? TT_I32 : TT_I64;
   return tt_test_f(b, TT_LT, tt_bitcast(b, x, bits), 0);
 }
-TT_OP(signbit, "signbit(Tensor self) -> Tensor") { tt_out(L, 0, tt_sign_bit(b, tt_arg(L, 0))); }
+TT_OP(signbit, "signbit(Tensor self) -> Tensor") {
+  tt_out(L, 0, tt_sign_bit(b, tt_arg(L, 0)));
+}
 
 TT_OP(nan_to_num, "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor") {
   tt_val x = tt_arg(L, 0);
@@ -87,7 +101,10 @@ TT_OP(nan_to_num, "nan_to_num(Tensor self, float? nan=None, float? posinf=None, 
     return;
   }
   tt_dtype real = tt_dtype_real(dtype);
-  double largest = real == TT_F64 ? 0x1.fffffffffffffp1023 : real == TT_F32 ? 0x1.fffffep127 : real == TT_BF16 ? 0x1.fep127 : 65504;
+  double largest = real == TT_F64    ? 0x1.fffffffffffffp1023
+                   : real == TT_F32  ? 0x1.fffffep127
+                   : real == TT_BF16 ? 0x1.fep127
+                                     : 65504;
   tt_val nan = tt_arg_has(L, 1) ? tt_arg_scalar(L, 1, real) : tt_const_f(b, real, 0);
   tt_val high = tt_arg_has(L, 2) ? tt_arg_scalar(L, 2, real) : tt_const_f(b, real, largest);
   tt_val low = tt_arg_has(L, 3) ? tt_arg_scalar(L, 3, real) : tt_const_f(b, real, -largest);
@@ -157,7 +174,9 @@ TT_ROW(erf, "erf(Tensor self) -> Tensor", TT_INT_TO_FLOAT, TT_CHLO_ERF);
 TT_ROW(erfc, "erfc(Tensor self) -> Tensor", TT_INT_TO_FLOAT, TT_CHLO_ERFC);
 TT_ROW(lgamma, "lgamma(Tensor self) -> Tensor", TT_INT_TO_FLOAT, TT_CHLO_LGAMMA);
 
-tt_val tt_arg_real(tt_lower* L, int i) { return tt_arg_as(L, i, tt_compute_dtype(L, TT_INT_TO_FLOAT, 1, &i)); }
+tt_val tt_arg_real(tt_lower* L, int i) {
+  return tt_arg_as(L, i, tt_compute_dtype(L, TT_INT_TO_FLOAT, 1, &i));
+}
 
 tt_val tt_scale(tt_builder* b, tt_val x, double factor) {
   if (!tt_dtype_is_complex(tt_dtype_of(b, x))) {
@@ -187,10 +206,18 @@ TT_OP(exp2, "exp2(Tensor self) -> Tensor") {
   bool complex = tt_dtype_is_complex(tt_dtype_of(b, x));
   tt_out(L, 0, complex ? tt_unary(b, TT_EXP, tt_scale(b, x, M_LN2)) : tt_bin(b, TT_POW, tt_like_f(b, x, 2), x));
 }
-TT_OP(log2, "log2(Tensor self) -> Tensor") { tt_out(L, 0, tt_scale(b, tt_unary(b, TT_LOG, tt_arg_real(L, 0)), M_LOG2E)); }
-TT_OP(log10, "log10(Tensor self) -> Tensor") { tt_out(L, 0, tt_scale(b, tt_unary(b, TT_LOG, tt_arg_real(L, 0)), M_LOG10E)); }
-TT_OP(deg2rad, "deg2rad(Tensor self) -> Tensor") { tt_out(L, 0, tt_mul_f(b, tt_arg_real(L, 0), M_PI / 180)); }
-TT_OP(rad2deg, "rad2deg(Tensor self) -> Tensor") { tt_out(L, 0, tt_mul_f(b, tt_arg_real(L, 0), 180 / M_PI)); }
+TT_OP(log2, "log2(Tensor self) -> Tensor") {
+  tt_out(L, 0, tt_scale(b, tt_unary(b, TT_LOG, tt_arg_real(L, 0)), M_LOG2E));
+}
+TT_OP(log10, "log10(Tensor self) -> Tensor") {
+  tt_out(L, 0, tt_scale(b, tt_unary(b, TT_LOG, tt_arg_real(L, 0)), M_LOG10E));
+}
+TT_OP(deg2rad, "deg2rad(Tensor self) -> Tensor") {
+  tt_out(L, 0, tt_mul_f(b, tt_arg_real(L, 0), M_PI / 180));
+}
+TT_OP(rad2deg, "rad2deg(Tensor self) -> Tensor") {
+  tt_out(L, 0, tt_mul_f(b, tt_arg_real(L, 0), 180 / M_PI));
+}
 TT_OP(reciprocal, "reciprocal(Tensor self) -> Tensor") {
   tt_val x = tt_arg_real(L, 0);
   tt_out(L, 0, tt_div(b, tt_like_f(b, x, 1), x));
@@ -209,7 +236,9 @@ tt_val tt_digamma(tt_builder* b, tt_val x) {
   tt_val pole = tt_where(b, tt_sign_bit(b, x), tt_like_f(b, x, (double)INFINITY), tt_like_f(b, x, -(double)INFINITY));
   return tt_where(b, tt_test_f(b, TT_EQ, x, 0), pole, tt_unary(b, TT_CHLO_DIGAMMA, x));
 }
-TT_OP(digamma, "digamma(Tensor self) -> Tensor") { tt_out(L, 0, tt_digamma(b, tt_arg_real(L, 0))); }
+TT_OP(digamma, "digamma(Tensor self) -> Tensor") {
+  tt_out(L, 0, tt_digamma(b, tt_arg_real(L, 0)));
+}
 
 TT_OP(logit, "logit(Tensor self, float? eps=None) -> Tensor") {
   tt_val x = tt_arg_real(L, 0);

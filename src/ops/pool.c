@@ -19,7 +19,8 @@ typedef struct pool {
   int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
 } pool;
 
-static pool read_pool(tt_lower* L, const int64_t* in, const int64_t* out, int rank, int spatial, int first, bool dilated) {
+static pool read_pool(tt_lower* L, const int64_t* in, const int64_t* out, int rank, int spatial, int first,
+                      bool dilated) {
   pool p = {.rank = rank, .spatial = spatial, .lead = rank - spatial};
   read_list(L, first, spatial, p.kernel, 1);
   read_list(L, first + 1, spatial, p.stride, 0);
@@ -93,12 +94,14 @@ static void max_pool(tt_lower* L, tt_builder* b, int spatial) {
   tt_out(L, 0, results[0]);
   tt_out(L, 1, results[1]);
 }
-TT_OP(max_pool2d, "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
-                  "bool ceil_mode=False) -> (Tensor, Tensor)") {
+TT_OP(max_pool2d,
+      "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
+      "bool ceil_mode=False) -> (Tensor, Tensor)") {
   max_pool(L, b, 2);
 }
-TT_OP(max_pool3d, "max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
-                  "bool ceil_mode=False) -> (Tensor, Tensor)") {
+TT_OP(max_pool3d,
+      "max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
+      "bool ceil_mode=False) -> (Tensor, Tensor)") {
   max_pool(L, b, 3);
 }
 
@@ -133,7 +136,8 @@ tt_val tt_pool_scatter(tt_builder* b, tt_val values, tt_val positions, int spati
   at = tt_add(b, at, tt_mul(b, tt_iota_like(b, at, tt_dtype_of(b, at), 0), tt_like_i(b, at, plane)));
   tt_gather_dims g = {.num_collapsed = 1, .num_start_map = 1, .index_vector_dim = 1};
   int64_t list[2] = {count, 1};
-  tt_val sums = tt_scatter(b, empty, tt_reshape(b, at, 2, list), tt_flatten(b, values), &g, sum ? add_body : replace_body, NULL);
+  tt_val sums =
+      tt_scatter(b, empty, tt_reshape(b, at, 2, list), tt_flatten(b, values), &g, sum ? add_body : replace_body, NULL);
   return tt_reshape(b, sums, to->rank, to->dims);
 }
 
@@ -187,15 +191,18 @@ static void max_pool_backward(tt_lower* L, tt_builder* b, int spatial) {
     places *= p.kernel[d];
   }
   tt_val positions = tt_arg(L, 7);
-  tt_out(L, 0, places <= UNROLLED && some ? max_pool_gradient(b, g, positions, &p)
-                                          : tt_pool_scatter(b, g, positions, spatial, to, true));
+  tt_out(L, 0,
+         places <= UNROLLED && some ? max_pool_gradient(b, g, positions, &p)
+                                    : tt_pool_scatter(b, g, positions, spatial, to, true));
 }
-TT_OP(max_pool2d_backward, "max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, "
-                           "int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor") {
+TT_OP(max_pool2d_backward,
+      "max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, "
+      "int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor") {
   max_pool_backward(L, b, 2);
 }
-TT_OP(max_pool3d_backward, "max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, "
-                           "int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor") {
+TT_OP(max_pool3d_backward,
+      "max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, "
+      "int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor") {
   max_pool_backward(L, b, 3);
 }
 
@@ -242,12 +249,14 @@ static void avg_pool(tt_lower* L, tt_builder* b, int spatial) {
   tt_window w = window_of(&p);
   tt_out(L, 0, tt_bin(b, TT_DIV, tt_reduce_window(b, TT_REDUCE_SUM, x, &w), divisors(L, b, &p, 5, dtype)));
 }
-TT_OP(avg_pool2d, "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, "
-                  "bool count_include_pad=True, int? divisor_override=None) -> Tensor") {
+TT_OP(avg_pool2d,
+      "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, "
+      "bool count_include_pad=True, int? divisor_override=None) -> Tensor") {
   avg_pool(L, b, 2);
 }
-TT_OP(avg_pool3d, "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, "
-                  "bool count_include_pad=True, int? divisor_override=None) -> Tensor") {
+TT_OP(avg_pool3d,
+      "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, "
+      "bool count_include_pad=True, int? divisor_override=None) -> Tensor") {
   avg_pool(L, b, 3);
 }
 
@@ -272,11 +281,13 @@ static void avg_pool_backward(tt_lower* L, tt_builder* b, int spatial) {
   }
   tt_out(L, 0, tt_reduce_window(b, TT_REDUCE_SUM, g, &w));
 }
-TT_OP(avg_pool2d_backward, "avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
-                           "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor") {
+TT_OP(avg_pool2d_backward,
+      "avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
+      "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor") {
   avg_pool_backward(L, b, 2);
 }
-TT_OP(avg_pool3d_backward, "avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, "
-                           "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor") {
+TT_OP(avg_pool3d_backward,
+      "avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, "
+      "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor") {
   avg_pool_backward(L, b, 3);
 }

@@ -27,8 +27,12 @@ tt_val tt_pool_take(tt_builder* b, tt_val x, int dim, tt_val indices) {
 // ---- windows ------------------------------------------------------------------------------------------------------------
 
 // Window o of n over `size` elements: from floor(o * size / n) to ceil((o + 1) * size / n).
-static int64_t window_start(int64_t o, int64_t size, int64_t n) { return o * size / n; }
-static int64_t window_end(int64_t o, int64_t size, int64_t n) { return ((o + 1) * size + n - 1) / n; }
+static int64_t window_start(int64_t o, int64_t size, int64_t n) {
+  return o * size / n;
+}
+static int64_t window_end(int64_t o, int64_t size, int64_t n) {
+  return ((o + 1) * size + n - 1) / n;
+}
 
 // x with dimension `dim` replaced by [n, window]; elements beyond a window's end are `fill`.
 static tt_val spread_windows(tt_builder* b, tt_val x, int dim, int64_t n, tt_val fill) {
@@ -99,8 +103,12 @@ static void adaptive_avg(tt_lower* L, tt_builder* b, int spatial) {
   }
   tt_out(L, 0, x);
 }
-TT_OP(adaptive_avg_pool2d, "_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor") { adaptive_avg(L, b, 2); }
-TT_OP(adaptive_avg_pool3d, "_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor") { adaptive_avg(L, b, 3); }
+TT_OP(adaptive_avg_pool2d, "_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor") {
+  adaptive_avg(L, b, 2);
+}
+TT_OP(adaptive_avg_pool3d, "_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor") {
+  adaptive_avg(L, b, 3);
+}
 
 // The windows over an element are an adaptive window the other way round.
 static void adaptive_avg_backward(tt_lower* L, tt_builder* b, int spatial) {
@@ -149,17 +157,23 @@ static void adaptive_max(tt_lower* L, tt_builder* b, int spatial) {
   tt_out(L, 0, pair[0]);
   tt_out(L, 1, pair[1]);
 }
-TT_OP(adaptive_max_pool2d, "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)") { adaptive_max(L, b, 2); }
-TT_OP(adaptive_max_pool3d, "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)") { adaptive_max(L, b, 3); }
+TT_OP(adaptive_max_pool2d, "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)") {
+  adaptive_max(L, b, 2);
+}
+TT_OP(adaptive_max_pool3d, "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)") {
+  adaptive_max(L, b, 3);
+}
 
 static void scatter_gradient(tt_lower* L, tt_builder* b, int spatial, int indices) {
   tt_val g = tt_arg_as(L, 0, tt_dtype_compute(tt_arg_info(L, 0)->dtype));
   tt_out(L, 0, tt_pool_scatter(b, g, tt_arg(L, indices), spatial, tt_out_type(L, 0), true));
 }
-TT_OP(adaptive_max_pool2d_backward, "adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor") {
+TT_OP(adaptive_max_pool2d_backward,
+      "adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor") {
   scatter_gradient(L, b, 2, 2);
 }
-TT_OP(adaptive_max_pool3d_backward, "adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor") {
+TT_OP(adaptive_max_pool3d_backward,
+      "adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor") {
   scatter_gradient(L, b, 3, 2);
 }
 
@@ -225,19 +239,23 @@ static void fractional(tt_lower* L, tt_builder* b, int spatial) {
   tt_out(L, 1, tt_reshape(b, pair[1], to->rank, to->dims));
 }
 TT_OP(fractional_max_pool2d,
-      "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)") {
+      "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, "
+      "Tensor)") {
   fractional(L, b, 2);
 }
 TT_OP(fractional_max_pool3d,
-      "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)") {
+      "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, "
+      "Tensor)") {
   fractional(L, b, 3);
 }
-TT_OP(fractional_max_pool2d_backward, "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, "
-                                      "int[2] output_size, Tensor indices) -> Tensor") {
+TT_OP(fractional_max_pool2d_backward,
+      "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, "
+      "int[2] output_size, Tensor indices) -> Tensor") {
   scatter_gradient(L, b, 2, 4);
 }
-TT_OP(fractional_max_pool3d_backward, "fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, "
-                                      "int[3] output_size, Tensor indices) -> Tensor") {
+TT_OP(fractional_max_pool3d_backward,
+      "fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, "
+      "int[3] output_size, Tensor indices) -> Tensor") {
   scatter_gradient(L, b, 3, 4);
 }
 
@@ -252,7 +270,10 @@ static void unpool(tt_lower* L, tt_builder* b, int spatial) {
   tt_val at = tt_check_index(L, tt_arg(L, 1), plane, false);
   tt_out(L, 0, tt_pool_scatter(b, tt_arg(L, 0), at, spatial, to, false));
 }
-TT_OP(max_unpool2d, "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor") { unpool(L, b, 2); }
-TT_OP(max_unpool3d, "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor") {
+TT_OP(max_unpool2d, "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor") {
+  unpool(L, b, 2);
+}
+TT_OP(max_unpool3d,
+      "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor") {
   unpool(L, b, 3);
 }

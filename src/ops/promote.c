@@ -76,7 +76,9 @@ tt_dtype tt_promote_dtypes(tt_dtype a, tt_dtype c) {
   return ka == 2 ? promote_floats(a, c) : promote_integers(a, c);
 }
 
-tt_dtype tt_default_float(tt_dtype dtype) { return category(dtype) < 2 ? TT_F32 : dtype; }
+tt_dtype tt_default_float(tt_dtype dtype) {
+  return category(dtype) < 2 ? TT_F32 : dtype;
+}
 
 // The dtype a lone number of this class has, next to nothing stronger.
 static tt_dtype number_dtype(char cls) {
@@ -114,7 +116,8 @@ tt_dtype tt_common_dtype(const tt_lower* L, int n, const int* args) {
       result = w;
     } else if (category(w) > category(result)) {
       // A complex number keeps the precision of the float it meets.
-      result = category(w) == 3 && category(result) == 2 && k == 1 ? tt_dtype_complex(result) : tt_promote_dtypes(result, w);
+      result =
+          category(w) == 3 && category(result) == 2 && k == 1 ? tt_dtype_complex(result) : tt_promote_dtypes(result, w);
     }
   }
   return result;

@@ -12,7 +12,9 @@ static tt_dtype real_dtype(const tt_lower* L) {
 static tt_val uniform_like(tt_lower* L, tt_dtype dtype, const tt_type* type) {
   return tt_random_uniform(L, dtype, type->rank, type->dims);
 }
-static tt_val uniform_out(tt_lower* L) { return uniform_like(L, real_dtype(L), tt_out_type(L, 0)); }
+static tt_val uniform_out(tt_lower* L) {
+  return uniform_like(L, real_dtype(L), tt_out_type(L, 0));
+}
 static tt_val normal_out(tt_lower* L) {
   const tt_type* type = tt_out_type(L, 0);
   return tt_random_normal(L, real_dtype(L), type->rank, type->dims);
@@ -59,7 +61,8 @@ static tt_val normal(tt_lower* L, tt_builder* b, int mean, int std) {
 TT_OP(normal, "normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)") {
   tt_out(L, 0, normal(L, b, 1, 2));
 }
-TT_OP(normal_functional, "normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor") {
+TT_OP(normal_functional,
+      "normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor") {
   tt_out(L, 0, normal(L, b, 1, 2));
 }
 TT_OP(normal_tensor_float, "normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor") {
@@ -155,8 +158,9 @@ static void rrelu_with_noise(tt_lower* L, tt_builder* b) {
   tt_write(L, 1, noise);
   tt_out(L, 0, tt_mul(b, x, noise));
 }
-TT_OP(rrelu_with_noise, "rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
-                        "bool training=False, Generator? generator=None) -> Tensor") {
+TT_OP(rrelu_with_noise,
+      "rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
+      "bool training=False, Generator? generator=None) -> Tensor") {
   rrelu_with_noise(L, b);
 }
 TT_OP(rrelu_with_noise_inplace,
@@ -236,11 +240,14 @@ static void randperm(tt_lower* L, tt_builder* b) {
   tt_sort(b, 2, xs, 0, true, first_less, NULL, sorted);
   tt_out(L, 0, sorted[1]);
 }
-TT_OP(randperm_out, "randperm.generator_out(SymInt n, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)") { randperm(L, b); }
+TT_OP(randperm_out, "randperm.generator_out(SymInt n, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)") {
+  randperm(L, b);
+}
 
 // ---- choices --------------------------------------------------------------------------------------------------------------
 
-TT_OP(multinomial, "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor") {
+TT_OP(multinomial,
+      "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor") {
   tt_dtype dtype = tt_dtype_compute(tt_arg_info(L, 0)->dtype);
   tt_val p = tt_arg_as(L, 0, dtype);
   int64_t count = tt_arg_int(L, 1);

@@ -33,7 +33,9 @@ int64_t tt_dims_count(tt_builder* b, tt_val x, int ndims, const int64_t* dims) {
   return count;
 }
 
-tt_val tt_div_count(tt_builder* b, tt_val x, double count) { return tt_div(b, x, tt_like_f(b, x, count)); }
+tt_val tt_div_count(tt_builder* b, tt_val x, double count) {
+  return tt_div(b, x, tt_like_f(b, x, count));
+}
 
 tt_val tt_reduce_dims(tt_builder* b, tt_reduce_kind kind, tt_val x, int ndims, const int64_t* dims) {
   return ndims == 0 ? x : tt_reduce_keep(b, kind, x, ndims, dims);
@@ -97,7 +99,9 @@ static void mean(tt_lower* L, tt_builder* b, int dims_arg) {
   tt_val sum = tt_reduce_dims(b, TT_REDUCE_SUM, x, n, dims);
   tt_out_shaped(L, 0, tt_div_count(b, sum, (double)tt_dims_count(b, x, n, dims)));
 }
-TT_OP(mean_all, "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor") { mean(L, b, NO_ARG); }
+TT_OP(mean_all, "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor") {
+  mean(L, b, NO_ARG);
+}
 TT_OP(mean, "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor") {
   mean(L, b, 1);
 }
@@ -113,15 +117,15 @@ TT_OP(trace, "trace(Tensor self) -> Tensor") {
 
 // ---- truth and counts -----------------------------------------------------------------------------------------------------
 
-#define TT_TRUTH(name, kind)                                                                             \
-  TT_OP(name##_all_dims, #name "(Tensor self) -> Tensor") {                                              \
-    reduce_dims_of_arg(L, b, kind, tt_arg_as(L, 0, TT_BOOL), NO_ARG);                                    \
-  }                                                                                                      \
-  TT_OP(name##_dim, #name ".dim(Tensor self, int dim, bool keepdim=False) -> Tensor") {                  \
-    reduce_dims_of_arg(L, b, kind, tt_arg_as(L, 0, TT_BOOL), 1);                                         \
-  }                                                                                                      \
-  TT_OP(name##_dims, #name ".dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor") {        \
-    truth_dims(L, b, kind);                                                                              \
+#define TT_TRUTH(name, kind)                                                                      \
+  TT_OP(name##_all_dims, #name "(Tensor self) -> Tensor") {                                       \
+    reduce_dims_of_arg(L, b, kind, tt_arg_as(L, 0, TT_BOOL), NO_ARG);                             \
+  }                                                                                               \
+  TT_OP(name##_dim, #name ".dim(Tensor self, int dim, bool keepdim=False) -> Tensor") {           \
+    reduce_dims_of_arg(L, b, kind, tt_arg_as(L, 0, TT_BOOL), 1);                                  \
+  }                                                                                               \
+  TT_OP(name##_dims, #name ".dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor") { \
+    truth_dims(L, b, kind);                                                                       \
   }
 // Unlike other reductions, an empty list of dims is none here, and only None is all.
 static void truth_dims(tt_lower* L, tt_builder* b, tt_reduce_kind kind) {
@@ -140,8 +144,12 @@ static void count_nonzero(tt_lower* L, tt_builder* b) {
   bool small = tt_type_elements(tt_type_of(b, x)) <= INT32_MAX;
   reduce_dims_of_arg(L, b, TT_REDUCE_SUM, tt_convert(b, x, small ? TT_I32 : TT_I64), 1);
 }
-TT_OP(count_nonzero, "count_nonzero(Tensor self, int? dim=None) -> Tensor") { count_nonzero(L, b); }
-TT_OP(count_nonzero_dims, "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor") { count_nonzero(L, b); }
+TT_OP(count_nonzero, "count_nonzero(Tensor self, int? dim=None) -> Tensor") {
+  count_nonzero(L, b);
+}
+TT_OP(count_nonzero_dims, "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor") {
+  count_nonzero(L, b);
+}
 
 // ---- extremes ---------------------------------------------------------------------------------------------------------------
 
@@ -156,21 +164,30 @@ static void extreme_along(tt_lower* L, tt_builder* b, bool largest) {
   tt_out_shaped(L, 0, values);
   tt_out_shaped(L, 1, positions);
 }
-TT_OP(amax, "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor") { extreme(L, b, TT_REDUCE_MAX, 1); }
-TT_OP(amin, "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor") { extreme(L, b, TT_REDUCE_MIN, 1); }
+TT_OP(amax, "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor") {
+  extreme(L, b, TT_REDUCE_MAX, 1);
+}
+TT_OP(amin, "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor") {
+  extreme(L, b, TT_REDUCE_MIN, 1);
+}
 // Meta kernels do not mind that an empty tensor has no extreme; PyTorch's others do.
 static void extreme_of_all(tt_lower* L, tt_builder* b, tt_reduce_kind kind) {
   tt_val x = tt_arg(L, 0);
   if (tt_type_elements(tt_type_of(b, x)) == 0) {
     tt_builder_fail(b, TT_INVALID_ARGUMENT,
-                    "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
+                    "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                    "with the 'dim' argument.",
                     kind == TT_REDUCE_MAX ? "max" : "min");
     return;
   }
   extreme(L, b, kind, NO_ARG);
 }
-TT_OP(max, "max(Tensor self) -> Tensor") { extreme_of_all(L, b, TT_REDUCE_MAX); }
-TT_OP(min, "min(Tensor self) -> Tensor") { extreme_of_all(L, b, TT_REDUCE_MIN); }
+TT_OP(max, "max(Tensor self) -> Tensor") {
+  extreme_of_all(L, b, TT_REDUCE_MAX);
+}
+TT_OP(min, "min(Tensor self) -> Tensor") {
+  extreme_of_all(L, b, TT_REDUCE_MIN);
+}
 TT_OP(max_dim, "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)") {
   extreme_along(L, b, true);
 }
@@ -194,5 +211,9 @@ static void position(tt_lower* L, tt_builder* b, bool largest) {
   int dim = along ? tt_wrap_dim(tt_arg_int(L, 1), tt_rank_of(b, x)) : 0;
   tt_out_shaped(L, 0, tt_arg_reduce(b, largest, x, dim, NULL));
 }
-TT_OP(argmax, "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor") { position(L, b, true); }
-TT_OP(argmin, "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor") { position(L, b, false); }
+TT_OP(argmax, "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor") {
+  position(L, b, true);
+}
+TT_OP(argmin, "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor") {
+  position(L, b, false);
+}

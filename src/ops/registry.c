@@ -32,10 +32,18 @@ int tt_op_count(void) {
   pthread_once(&once, sort_entries);
   return sorted_count;
 }
-const tt_op* tt_op_at(int index) { return index >= 0 && index < tt_op_count() ? sorted[index] : NULL; }
-const char* tt_op_schema(const tt_op* op) { return op->schema; }
-tt_route tt_op_route(const tt_op* op) { return op->route; }
-const char* tt_op_note(const tt_op* op) { return op->note; }
+const tt_op* tt_op_at(int index) {
+  return index >= 0 && index < tt_op_count() ? sorted[index] : NULL;
+}
+const char* tt_op_schema(const tt_op* op) {
+  return op->schema;
+}
+tt_route tt_op_route(const tt_op* op) {
+  return op->route;
+}
+const char* tt_op_note(const tt_op* op) {
+  return op->note;
+}
 
 const char* tt_op_file(const tt_op* op) {
   const char* slash = strrchr(op->file, '/');

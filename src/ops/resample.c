@@ -18,7 +18,9 @@ typedef struct taps {
   bool same;               // the identity
 } taps;
 
-static double as_float(double x, bool wide) { return wide ? x : (double)(float)x; }
+static double as_float(double x, bool wide) {
+  return wide ? x : (double)(float)x;
+}
 
 static double scale_of(int64_t in, int64_t out, bool align, double given, bool wide) {
   if (align) {
@@ -33,7 +35,9 @@ static double source_of(double scale, int64_t o, bool align, bool cubic, bool wi
   double at = as_float(as_float(scale * ((double)o + 0.5), wide) - 0.5, wide);
   return at < 0 && !cubic ? 0 : at;
 }
-static int64_t clamp(int64_t i, int64_t size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
+static int64_t clamp(int64_t i, int64_t size) {
+  return i < 0 ? 0 : i >= size ? size - 1 : i;
+}
 
 static double cubic(double x, double a) {
   x = fabs(x);
@@ -42,7 +46,9 @@ static double cubic(double x, double a) {
   }
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
-static double sinc(double x) { return x == 0 ? 1 : sin(3.141592653589793 * x) / (3.141592653589793 * x); }
+static double sinc(double x) {
+  return x == 0 ? 1 : sin(3.141592653589793 * x) / (3.141592653589793 * x);
+}
 static double filter(mode m, double x) {
   if (m == LINEAR_AA) {
     return fabs(x) < 1 ? 1 - fabs(x) : 0;
@@ -236,14 +242,14 @@ static void resample(tt_lower* L, tt_builder* b, mode m, int spatial, bool backw
   tt_out(L, 0, x);
 }
 
-#define RESAMPLE(id, name, m, spatial, align, scales)                                                                      \
-  TT_OP(id, name "(Tensor self, SymInt[" #spatial "] output_size, " align scales ") -> Tensor") {                          \
-    resample(L, b, m, spatial, false);                                                                                     \
+#define RESAMPLE(id, name, m, spatial, align, scales)                                             \
+  TT_OP(id, name "(Tensor self, SymInt[" #spatial "] output_size, " align scales ") -> Tensor") { \
+    resample(L, b, m, spatial, false);                                                            \
   }
-#define RESAMPLE_BACKWARD(id, name, m, spatial, full, align, scales)                                                       \
-  TT_OP(id, name "_backward(Tensor grad_output, SymInt[" #spatial "] output_size, SymInt[" #full "] input_size, " align scales \
-                 ") -> Tensor") {                                                                                          \
-    resample(L, b, m, spatial, true);                                                                                      \
+#define RESAMPLE_BACKWARD(id, name, m, spatial, full, align, scales)                             \
+  TT_OP(id, name "_backward(Tensor grad_output, SymInt[" #spatial "] output_size, SymInt[" #full \
+                 "] input_size, " align scales ") -> Tensor") {                                  \
+    resample(L, b, m, spatial, true);                                                            \
   }
 #define RESAMPLE_BOTH(id, name, m, spatial, full, align, scales) \
   RESAMPLE(id, name, m, spatial, align, scales)                  \

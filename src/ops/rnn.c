@@ -11,16 +11,23 @@ static tt_val chunk(tt_builder* b, tt_val x, int count, int k) {
   int64_t size = tt_dim_of(b, x, 1) / count;
   return tt_slice_dim(b, x, 1, k * size, (k + 1) * size, 1);
 }
-static tt_val sigmoid(tt_builder* b, tt_val x) { return tt_unary(b, TT_LOGISTIC, x); }
-static tt_val sigmoid_slope(tt_builder* b, tt_val y) { return tt_mul(b, y, tt_sub(b, tt_like_f(b, y, 1), y)); }
-static tt_val tanh_slope(tt_builder* b, tt_val y) { return tt_sub(b, tt_like_f(b, y, 1), tt_mul(b, y, y)); }
+static tt_val sigmoid(tt_builder* b, tt_val x) {
+  return tt_unary(b, TT_LOGISTIC, x);
+}
+static tt_val sigmoid_slope(tt_builder* b, tt_val y) {
+  return tt_mul(b, y, tt_sub(b, tt_like_f(b, y, 1), y));
+}
+static tt_val tanh_slope(tt_builder* b, tt_val y) {
+  return tt_sub(b, tt_like_f(b, y, 1), tt_mul(b, y, y));
+}
 static tt_val row_sums(tt_builder* b, tt_val x) {
   int64_t dim = 0;
   return tt_reduce(b, TT_REDUCE_SUM, x, 1, &dim);
 }
 
-TT_OP(lstm_cell, "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, "
-                 "Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)") {
+TT_OP(lstm_cell,
+      "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, "
+      "Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)") {
   tt_dtype dtype = tt_dtype_compute(tt_arg_info(L, 0)->dtype);
   tt_val gates = tt_add(b, gates_of(L, b, 0, 3, dtype), gates_of(L, b, 1, 4, dtype));
   tt_val parts[4];
@@ -34,8 +41,9 @@ TT_OP(lstm_cell, "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates,
   tt_out(L, 2, tt_concat(b, 4, parts, 1));
 }
 
-TT_OP(lstm_cell_backward, "_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, "
-                          "Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor)") {
+TT_OP(lstm_cell_backward,
+      "_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, "
+      "Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor)") {
   tt_dtype dtype = tt_dtype_compute(tt_arg_info(L, 2)->dtype);
   tt_val saved = tt_arg_as(L, 4, dtype);
   tt_val i = chunk(b, saved, 4, 0), f = chunk(b, saved, 4, 1), g = chunk(b, saved, 4, 2), o = chunk(b, saved, 4, 3);
@@ -58,8 +66,9 @@ TT_OP(lstm_cell_backward, "_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, 
   }
 }
 
-TT_OP(gru_cell, "_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, "
-                "Tensor? hidden_bias=None) -> (Tensor, Tensor)") {
+TT_OP(gru_cell,
+      "_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, "
+      "Tensor? hidden_bias=None) -> (Tensor, Tensor)") {
   tt_dtype dtype = tt_dtype_compute(tt_arg_info(L, 0)->dtype);
   tt_val x = gates_of(L, b, 0, 3, dtype), h = gates_of(L, b, 1, 4, dtype), hx = tt_arg_as(L, 2, dtype);
   tt_val r = sigmoid(b, tt_add(b, chunk(b, x, 3, 0), chunk(b, h, 3, 0)));
@@ -71,8 +80,9 @@ TT_OP(gru_cell, "_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, T
   tt_out(L, 1, tt_concat(b, 5, saved, 1));
 }
 
-TT_OP(gru_cell_backward, "_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, bool has_bias) -> "
-                         "(Tensor, Tensor, Tensor, Tensor, Tensor)") {
+TT_OP(gru_cell_backward,
+      "_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, bool has_bias) -> "
+      "(Tensor, Tensor, Tensor, Tensor, Tensor)") {
   tt_dtype dtype = tt_dtype_compute(tt_arg_info(L, 0)->dtype);
   tt_val saved = tt_arg_as(L, 1, dtype), dh = tt_arg_as(L, 0, dtype);
   tt_val r = chunk(b, saved, 5, 0), z = chunk(b, saved, 5, 1), n = chunk(b, saved, 5, 2);

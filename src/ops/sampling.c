@@ -11,7 +11,8 @@ enum { MAX_STATE = 4, MAX_TRIES = 10000 };
 typedef struct trial {
   int values;  // of the state that a step changes
   // Changes `values`; gives which elements are done by this step. `uniform` in (0, 1).
-  tt_val (*step)(tt_builder* b, tt_val* values, tt_val (*uniform)(tt_builder* b, void* source), void* source, const void* given);
+  tt_val (*step)(tt_builder* b, tt_val* values, tt_val (*uniform)(tt_builder* b, void* source), void* source,
+                 const void* given);
   const void* given;
 } trial;
 
@@ -58,7 +59,8 @@ static void run_trial(tt_lower* L, tt_builder* b, const trial* t, tt_val active,
   int64_t two = 2, one = 1;
   tt_type seed_type = tt_type_make(TT_U64, 1, &two);
   tt_val parts[2] = {tt_random_bits(L, &seed_type), tt_zeros(b, TT_U64, 1, &one)};
-  tt_val state[3 + MAX_STATE] = {tt_const_i(b, TT_I32, 0), tt_concat(b, 2, parts, 0), tt_not(b, active)}, done[3 + MAX_STATE];
+  tt_val state[3 + MAX_STATE] = {tt_const_i(b, TT_I32, 0), tt_concat(b, 2, parts, 0), tt_not(b, active)},
+                   done[3 + MAX_STATE];
   for (int k = 0; k < t->values; ++k) {
     state[3 + k] = values[k];
   }
@@ -70,8 +72,12 @@ static void run_trial(tt_lower* L, tt_builder* b, const trial* t, tt_val active,
 
 typedef tt_val (*uniform_fn)(tt_builder* b, void* source);
 
-static tt_val log_of(tt_builder* b, tt_val x) { return tt_unary(b, TT_LOG, x); }
-static tt_val like(tt_builder* b, tt_val x, double v) { return tt_like_f(b, x, v); }
+static tt_val log_of(tt_builder* b, tt_val x) {
+  return tt_unary(b, TT_LOG, x);
+}
+static tt_val like(tt_builder* b, tt_val x, double v) {
+  return tt_like_f(b, x, v);
+}
 // An argument as a 1-d value in the dtype to compute in.
 static tt_val read_flat(tt_lower* L, tt_builder* b, int i, tt_dtype dtype) {
   return tt_flatten(b, tt_expand(b, tt_arg_as(L, i, dtype), tt_out_type(L, 0)->rank, tt_out_type(L, 0)->dims));
@@ -86,7 +92,9 @@ static bool nothing(tt_lower* L, tt_builder* b) {
   }
   return none;
 }
-static tt_dtype draw_dtype(const tt_lower* L) { return tt_dtype_compute(tt_out_type(L, 0)->dtype); }
+static tt_dtype draw_dtype(const tt_lower* L) {
+  return tt_dtype_compute(tt_out_type(L, 0)->dtype);
+}
 
 // ---- Poisson ----------------------------------------------------------------------------------------------------------------
 
@@ -111,10 +119,12 @@ static tt_val poisson_rejection(tt_builder* b, tt_val* v, uniform_fn uniform, vo
   tt_val slope = tt_add(b, tt_div(b, tt_mul_f(b, a, 2), us), w);
   tt_val k = tt_unary(b, TT_FLOOR, tt_add_f(b, tt_add(b, tt_mul(b, slope, u), rate), 0.43));
   tt_val quick = tt_and(b, tt_test_f(b, TT_GE, us, 0.07), tt_test(b, TT_LE, y, limit));
-  tt_val outside = tt_or(b, tt_test_f(b, TT_LT, k, 0), tt_and(b, tt_test_f(b, TT_LT, us, 0.013), tt_test(b, TT_GT, y, us)));
+  tt_val outside =
+      tt_or(b, tt_test_f(b, TT_LT, k, 0), tt_and(b, tt_test_f(b, TT_LT, us, 0.013), tt_test(b, TT_GT, y, us)));
   tt_val left = tt_add(b, log_of(b, y), log_of(b, inverse));
   left = tt_sub(b, left, log_of(b, tt_add(b, tt_div(b, a, tt_mul(b, us, us)), w)));
-  tt_val right = tt_sub(b, tt_sub(b, tt_mul(b, k, log_of(b, rate)), rate), tt_unary(b, TT_CHLO_LGAMMA, tt_add_f(b, k, 1)));
+  tt_val right =
+      tt_sub(b, tt_sub(b, tt_mul(b, k, log_of(b, rate)), rate), tt_unary(b, TT_CHLO_LGAMMA, tt_add_f(b, k, 1)));
   v[0] = k;
   return tt_or(b, quick, tt_and(b, tt_not(b, outside), tt_test(b, TT_LE, left, right)));
 }
@@ -190,7 +200,8 @@ TT_OP(binomial, "binomial(Tensor count, Tensor prob, Generator? generator=None) 
   tt_val big = tt_and(b, some, tt_test_f(b, TT_GE, tt_mul(b, n, rare), 10));
   tt_val little = tt_and(b, some, tt_not(b, big));
   binomial_given small_given = {n, tt_where(b, little, rare, tt_full_like(b, p, 0.5))};
-  binomial_given big_given = {tt_where(b, big, n, tt_full_like(b, n, 100)), tt_where(b, big, rare, tt_full_like(b, p, 0.5))};
+  binomial_given big_given = {tt_where(b, big, n, tt_full_like(b, n, 100)),
+                              tt_where(b, big, rare, tt_full_like(b, p, 0.5))};
   trial wait = {2, waiting_times, &small_given}, reject = {1, binomial_rejection, &big_given};
   tt_val counted[2] = {zero, zero}, drawn[1] = {zero};
   run_trial(L, b, &wait, little, counted);

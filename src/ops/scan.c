@@ -10,8 +10,12 @@ static void running(tt_lower* L, tt_builder* b, tt_reduce_kind kind) {
   tt_val x = tt_arg_1d(L, 0, dtype);
   tt_out_shaped(L, 0, tt_cumulative(b, kind, x, tt_wrap_dim(tt_arg_int(L, 1), tt_rank_of(b, x))));
 }
-TT_OP(cumsum, "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor") { running(L, b, TT_REDUCE_SUM); }
-TT_OP(cumprod, "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor") { running(L, b, TT_REDUCE_PROD); }
+TT_OP(cumsum, "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor") {
+  running(L, b, TT_REDUCE_SUM);
+}
+TT_OP(cumprod, "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor") {
+  running(L, b, TT_REDUCE_PROD);
+}
 
 // Positions: where an element becomes the extreme (ties and NaN count) it gives its own, and the highest so far stays.
 static void running_extreme(tt_lower* L, tt_builder* b, tt_reduce_kind kind) {

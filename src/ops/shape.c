@@ -189,5 +189,9 @@ static void channel_shuffle(tt_lower* L, tt_builder* b) {
   tt_val split = tt_swap_dims(b, tt_reshape(b, tt_arg(L, 0), out->rank + 1, dims), 1, 2);
   tt_out(L, 0, tt_reshape(b, split, out->rank, out->dims));
 }
-TT_OP(channel_shuffle, "channel_shuffle(Tensor self, SymInt groups) -> Tensor") { channel_shuffle(L, b); }
-TT_OP(native_channel_shuffle, "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor") { channel_shuffle(L, b); }
+TT_OP(channel_shuffle, "channel_shuffle(Tensor self, SymInt groups) -> Tensor") {
+  channel_shuffle(L, b);
+}
+TT_OP(native_channel_shuffle, "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor") {
+  channel_shuffle(L, b);
+}

@@ -27,7 +27,9 @@ static tt_val sorted(tt_builder* b, tt_val x, int dim, bool descending, tt_val* 
   return results[0];
 }
 
-TT_OP(sort, "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)") {
+TT_OP(
+    sort,
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)") {
   tt_val x = tt_arg_1d(L, 0, TT_DTYPE_INVALID);
   tt_val places;
   tt_val values = sorted(b, x, tt_wrap_dim(tt_arg_int(L, 2), tt_rank_of(b, x)), tt_arg_bool(L, 3), &places);
@@ -37,8 +39,9 @@ TT_OP(sort, "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descendi
 
 enum { MAX_TOP_K = 1024 };  // beyond, sorting everything is no slower
 
-TT_OP(topk,
-      "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)") {
+TT_OP(
+    topk,
+    "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)") {
   tt_val x = tt_arg_1d(L, 0, TT_DTYPE_INVALID);
   int64_t k = tt_arg_int(L, 1);
   int dim = tt_wrap_dim(tt_arg_int(L, 2), tt_rank_of(b, x));
@@ -114,8 +117,12 @@ static void median_along(tt_lower* L, tt_builder* b, bool skip) {
   tt_val x = tt_arg_1d(L, 0, TT_DTYPE_INVALID);
   median(L, b, x, tt_wrap_dim(tt_arg_int(L, 1), tt_rank_of(b, x)), skip);
 }
-TT_OP(median, "median(Tensor self) -> Tensor") { median_all(L, b, false); }
-TT_OP(nanmedian, "nanmedian(Tensor self) -> Tensor") { median_all(L, b, true); }
+TT_OP(median, "median(Tensor self) -> Tensor") {
+  median_all(L, b, false);
+}
+TT_OP(nanmedian, "nanmedian(Tensor self) -> Tensor") {
+  median_all(L, b, true);
+}
 TT_OP(median_dim, "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)") {
   median_along(L, b, false);
 }
@@ -176,7 +183,8 @@ static void search_sorted(tt_lower* L, tt_builder* b, const search_args* a) {
   int args[2] = {a->sequence, a->values};
   tt_dtype dtype = tt_promote_dtypes(tt_arg_info(L, a->sequence)->dtype, tt_common_dtype(L, 2, args));
   tt_val sequence = tt_arg_as(L, a->sequence, dtype);
-  tt_val values = tt_arg_info(L, a->values) != NULL ? tt_arg_as(L, a->values, dtype) : tt_arg_scalar(L, a->values, dtype);
+  tt_val values =
+      tt_arg_info(L, a->values) != NULL ? tt_arg_as(L, a->values, dtype) : tt_arg_scalar(L, a->values, dtype);
   if (a->sorter >= 0 && tt_arg_has(L, a->sorter)) {
     tt_val order = tt_arg_as(L, a->sorter, TT_I64);
     int last = tt_rank_of(b, sequence) - 1;
@@ -200,7 +208,8 @@ TT_OP(searchsorted_scalar,
       "str? side=None, Tensor? sorter=None) -> Tensor") {
   search_sorted(L, b, &(search_args){0, 1, 3, 4, 5});
 }
-TT_OP(bucketize, "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor") {
+TT_OP(bucketize,
+      "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor") {
   search_sorted(L, b, &(search_args){1, 0, 3, -1, -1});
 }
 TT_OP(bucketize_scalar,

@@ -10,9 +10,15 @@
 #define LENGTH(table) ((int)(sizeof(table) / sizeof *(table)))
 #define RATIO(x, over, under) tt_div(b, tt_horner(b, x, LENGTH(over), over), tt_horner(b, x, LENGTH(under), under))
 
-static tt_val at_least(tt_builder* b, tt_val x, double low) { return tt_max(b, x, tt_like_f(b, x, low)); }
-static tt_val at_most(tt_builder* b, tt_val x, double high) { return tt_min(b, x, tt_like_f(b, x, high)); }
-static tt_val log_of(tt_builder* b, tt_val x) { return tt_unary(b, TT_LOG, x); }
+static tt_val at_least(tt_builder* b, tt_val x, double low) {
+  return tt_max(b, x, tt_like_f(b, x, low));
+}
+static tt_val at_most(tt_builder* b, tt_val x, double high) {
+  return tt_min(b, x, tt_like_f(b, x, high));
+}
+static tt_val log_of(tt_builder* b, tt_val x) {
+  return tt_unary(b, TT_LOG, x);
+}
 
 // ---- polygamma and zeta ---------------------------------------------------------------------------------------------
 
@@ -71,7 +77,8 @@ static tt_val trigamma(tt_builder* b, tt_val x) {
     y = tt_add_f(b, y, 1);
   }
   tt_val square = tt_div(b, one, tt_mul(b, y, y));
-  tt_val tail = tt_add(b, tt_add_f(b, tt_div(b, tt_like_f(b, y, 0.5), y), 1), tt_mul(b, square, tt_horner(b, square, 3, series)));
+  tt_val tail =
+      tt_add(b, tt_add_f(b, tt_div(b, tt_like_f(b, y, 0.5), y), 1), tt_mul(b, square, tt_horner(b, square, 3, series)));
   sum = tt_add(b, sum, tt_div(b, tail, y));
   return tt_where(b, reflected, tt_sub(b, pole, sum), sum);
 }
@@ -82,7 +89,8 @@ TT_OP(polygamma, "polygamma(int n, Tensor self) -> Tensor") {
     tt_out(L, 0, n == 0 ? tt_digamma(b, x) : trigamma(b, x));
     return;
   }
-  tt_val out = tt_mul_f(b, zeta(b, tt_full_like(b, x, (double)n + 1), x), (n % 2 != 0 ? 1 : -1) * tgamma((double)n + 1));
+  tt_val out =
+      tt_mul_f(b, zeta(b, tt_full_like(b, x, (double)n + 1), x), (n % 2 != 0 ? 1 : -1) * tgamma((double)n + 1));
   tt_val pole = tt_and(b, tt_test_f(b, TT_LE, x, 0), tt_test(b, TT_EQ, x, tt_unary(b, TT_FLOOR, x)));
   tt_out(L, 0, tt_where(b, pole, tt_like_f(b, x, (n % 2 != 0 ? 1 : -1) * (double)INFINITY), out));
 }
@@ -183,7 +191,8 @@ static tt_val incomplete_gamma(tt_builder* b, tt_val a, tt_val x, bool upper) {
   tt_while(b, 7, fraction, any_left, fraction_step, &tolerance, turned);
   tt_val lower = tt_mul(b, gamma_factor(b, sa, tt_where(b, to_sum, x, one)), summed[4]);
   tt_val higher = tt_mul(b, tt_mul(b, gamma_factor(b, fa, fx), fa), turned[4]);
-  tt_val out = upper ? tt_where(b, by_series, tt_sub(b, one, lower), higher) : tt_where(b, by_series, lower, tt_sub(b, one, higher));
+  tt_val out = upper ? tt_where(b, by_series, tt_sub(b, one, lower), higher)
+                     : tt_where(b, by_series, lower, tt_sub(b, one, higher));
   // The edges.
   tt_val all = tt_full_like(b, a, upper ? 0 : 1);
   tt_val none = tt_full_like(b, a, upper ? 1 : 0);
@@ -192,7 +201,8 @@ static tt_val incomplete_gamma(tt_builder* b, tt_val a, tt_val x, bool upper) {
   out = tt_where(b, tt_is_inf(b, a), tt_where(b, tt_is_inf(b, x), nan, none), out);
   out = tt_where(b, tt_test_f(b, TT_EQ, x, 0), none, out);
   out = tt_where(b, tt_test_f(b, TT_EQ, a, 0), tt_where(b, tt_test_f(b, TT_GT, x, 0), all, nan), out);
-  tt_val wrong = tt_or(b, tt_or(b, tt_test_f(b, TT_LT, a, 0), tt_test_f(b, TT_LT, x, 0)), tt_or(b, tt_is_nan(b, a), tt_is_nan(b, x)));
+  tt_val wrong = tt_or(b, tt_or(b, tt_test_f(b, TT_LT, a, 0), tt_test_f(b, TT_LT, x, 0)),
+                       tt_or(b, tt_is_nan(b, a), tt_is_nan(b, x)));
   return tt_where(b, wrong, nan, out);
 }
 TT_OP(igamma, "igamma(Tensor self, Tensor other) -> Tensor") {
@@ -220,11 +230,14 @@ static tt_val erfcx(tt_builder* b, tt_val x) {
   for (int k = 0; k < LENGTH(erfcx_s); ++k) {
     s[k] = erfcx_s[LENGTH(erfcx_s) - 1 - k];
   }
-  tt_val outer = tt_mul(b, inverse, tt_div(b, tt_horner(b, inverse, LENGTH(r), r), tt_horner(b, inverse, LENGTH(s), s)));
+  tt_val outer =
+      tt_mul(b, inverse, tt_div(b, tt_horner(b, inverse, LENGTH(r), r), tt_horner(b, inverse, LENGTH(s), s)));
   tt_val out = tt_where(b, tt_test_f(b, TT_LT, x, 8), RATIO(medium, erfcx_p, erfcx_q), outer);
   return tt_where(b, tt_test_f(b, TT_GE, x, 1), out, inner);
 }
-TT_OP(erfcx, "special_erfcx(Tensor self) -> Tensor") { tt_out(L, 0, erfcx(b, tt_arg_real(L, 0))); }
+TT_OP(erfcx, "special_erfcx(Tensor self) -> Tensor") {
+  tt_out(L, 0, erfcx(b, tt_arg_real(L, 0)));
+}
 TT_OP(log_ndtr, "special_log_ndtr(Tensor self) -> Tensor") {
   tt_val x = tt_arg_real(L, 0);
   tt_val t = tt_mul_f(b, x, M_SQRT1_2);
@@ -245,7 +258,8 @@ TT_OP(ndtri, "special_ndtri(Tensor self) -> Tensor") {
   tt_val tail = tt_unary(b, TT_SQRT, tt_mul_f(b, log_of(b, at_most(b, y, edge)), -2));
   tt_val first = tt_sub(b, tail, tt_div(b, log_of(b, tail), tail));
   tt_val z = tt_div(b, tt_like_f(b, tail, 1), tail);
-  tt_val correction = tt_mul(b, z, tt_where(b, tt_test_f(b, TT_LT, tail, 8), RATIO(z, ndtri_p1, ndtri_q1), RATIO(z, ndtri_p2, ndtri_q2)));
+  tt_val correction = tt_mul(
+      b, z, tt_where(b, tt_test_f(b, TT_LT, tail, 8), RATIO(z, ndtri_p1, ndtri_q1), RATIO(z, ndtri_p2, ndtri_q2)));
   tt_val outer = tt_sub(b, first, correction);
   outer = tt_where(b, upper, outer, tt_neg(b, outer));
   tt_val out = tt_where(b, tt_test_f(b, TT_GT, y, edge), middle, outer);
@@ -321,8 +335,10 @@ static void polynomial(tt_lower* L, tt_builder* b, family kind, double slope, do
   tt_while(b, 6, state, degree_left, next_degree, &kind, out);
   tt_out(L, 0, out[5]);
 }
-#define POLYNOMIAL(id, kind, slope, offset, shifted) \
-  TT_OP(id, "special_" #id "(Tensor x, Tensor n) -> Tensor") { polynomial(L, b, kind, slope, offset, shifted); }
+#define POLYNOMIAL(id, kind, slope, offset, shifted)           \
+  TT_OP(id, "special_" #id "(Tensor x, Tensor n) -> Tensor") { \
+    polynomial(L, b, kind, slope, offset, shifted);            \
+  }
 POLYNOMIAL(chebyshev_polynomial_t, CHEBYSHEV, 1, 0, false)
 POLYNOMIAL(chebyshev_polynomial_u, CHEBYSHEV, 2, 0, false)
 POLYNOMIAL(chebyshev_polynomial_v, CHEBYSHEV, 2, -1, false)
@@ -355,9 +371,14 @@ static void kaiser(tt_lower* L, tt_builder* b, bool periodic, double beta) {
   tt_val top = tt_bessel_i(b, tt_mul_f(b, tt_unary(b, TT_SQRT, inside), beta), 0, false);
   tt_out(L, 0, tt_div(b, top, tt_bessel_i(b, tt_like_f(b, at, beta), 0, false)));
 }
-#define KAISER_END "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
-TT_OP(kaiser, "kaiser_window(int window_length, " KAISER_END) { kaiser(L, b, true, 12); }
-TT_OP(kaiser_periodic, "kaiser_window.periodic(int window_length, bool periodic, " KAISER_END) { kaiser(L, b, tt_arg_bool(L, 1), 12); }
+#define KAISER_END \
+  "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
+TT_OP(kaiser, "kaiser_window(int window_length, " KAISER_END) {
+  kaiser(L, b, true, 12);
+}
+TT_OP(kaiser_periodic, "kaiser_window.periodic(int window_length, bool periodic, " KAISER_END) {
+  kaiser(L, b, tt_arg_bool(L, 1), 12);
+}
 TT_OP(kaiser_beta, "kaiser_window.beta(int window_length, bool periodic, float beta, " KAISER_END) {
   kaiser(L, b, tt_arg_bool(L, 1), tt_arg_float(L, 2));
 }

@@ -43,17 +43,18 @@ const char* tt_plugin_path(const tt_plugin* plugin);
 void tt_plugin_version(const tt_plugin* plugin, int* major, int* minor);
 
 // ---- client and devices -------------------------------------------------------------------------------------------------
-TT_NODISCARD tt_status tt_client_create(tt_plugin* plugin, int num_options, const tt_option* options, tt_client** out_client);
+TT_NODISCARD tt_status tt_client_create(tt_plugin* plugin, int num_options, const tt_option* options,
+                                        tt_client** out_client);
 void tt_client_retain(tt_client* client);
 void tt_client_release(tt_client* client);
 tt_plugin* tt_client_plugin(const tt_client* client);
-const char* tt_client_platform(const tt_client* client);          // "cpu", "tpu"
+const char* tt_client_platform(const tt_client* client);  // "cpu", "tpu"
 const char* tt_client_platform_version(const tt_client* client);
 bool tt_client_is_cpu(const tt_client* client);
-int tt_client_device_count(const tt_client* client);              // addressable ones
+int tt_client_device_count(const tt_client* client);                   // addressable ones
 tt_pjrt_device* tt_client_device(const tt_client* client, int index);  // NULL if out of range
-int tt_pjrt_device_id(const tt_pjrt_device* device);              // global id
-const char* tt_pjrt_device_kind(const tt_pjrt_device* device);    // "cpu", "TPU v5 lite"
+int tt_pjrt_device_id(const tt_pjrt_device* device);                   // global id
+const char* tt_pjrt_device_kind(const tt_pjrt_device* device);         // "cpu", "TPU v5 lite"
 // UNIMPLEMENTED where the plugin has none. Bytes.
 TT_NODISCARD tt_status tt_pjrt_device_memory(const tt_pjrt_device* device, int64_t* out_in_use, int64_t* out_limit);
 
@@ -69,8 +70,8 @@ TT_NODISCARD tt_status tt_exec_compile(tt_client* client, const char* stablehlo,
                                        const tt_compile_options* options, tt_exec** out_exec);
 // Bytes that tt_exec_load takes; malloc'ed, owned by the caller.
 TT_NODISCARD tt_status tt_exec_serialize(tt_exec* exec, void** out_bytes, size_t* out_size);
-TT_NODISCARD tt_status tt_exec_load(tt_client* client, const void* bytes, size_t size, const tt_compile_options* options,
-                                    tt_exec** out_exec);
+TT_NODISCARD tt_status tt_exec_load(tt_client* client, const void* bytes, size_t size,
+                                    const tt_compile_options* options, tt_exec** out_exec);
 void tt_exec_retain(tt_exec* exec);
 void tt_exec_release(tt_exec* exec);
 int tt_exec_output_count(const tt_exec* exec);
@@ -102,8 +103,9 @@ TT_NODISCARD tt_status tt_exec_run(tt_exec* exec, tt_pjrt_device* device, int nu
 // Copies `bytes` (dense, row-major) to the device. If `keep` is NULL the bytes are copied before the call returns; else the
 // plugin may read them later and calls keep(ctx), once, from any thread, when it no longer needs them. After an error the
 // bytes are still the caller's and keep is not called. `device` NULL is the client's first.
-TT_NODISCARD tt_status tt_buffer_from_host(tt_client* client, tt_pjrt_device* device, const tt_type* type, const void* bytes,
-                                           void (*keep)(void* ctx), void* ctx, tt_buffer** out_buffer);
+TT_NODISCARD tt_status tt_buffer_from_host(tt_client* client, tt_pjrt_device* device, const tt_type* type,
+                                           const void* bytes, void (*keep)(void* ctx), void* ctx,
+                                           tt_buffer** out_buffer);
 // Waits for the buffer, then copies it to `bytes` (tt_type_bytes of its type, row-major). Reports a failed producer.
 TT_NODISCARD tt_status tt_buffer_to_host(tt_buffer* buffer, void* bytes, size_t size);
 // Starts the copy; *out_event is ready when the bytes are there.
@@ -114,7 +116,7 @@ void tt_buffer_release(tt_buffer* buffer);
 // Type as the plugin reports it (bounded dims appear as their bound).
 const tt_type* tt_buffer_type(const tt_buffer* buffer);
 int64_t tt_buffer_bytes(const tt_buffer* buffer);
-TT_NODISCARD tt_status tt_buffer_await(tt_buffer* buffer);           // blocks; the producer's error if it failed
+TT_NODISCARD tt_status tt_buffer_await(tt_buffer* buffer);  // blocks; the producer's error if it failed
 TT_NODISCARD tt_status tt_buffer_ready_event(tt_buffer* buffer, tt_event** out_event);
 // Bytes held by live buffers of all devices of the process, their peak since the last reset, and counters.
 typedef struct tt_buffer_stats {

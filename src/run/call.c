@@ -134,12 +134,18 @@ tt_status tt_call_run(tt_call* call, tt_outputs* out_outputs, bool* out_hit) {
 static tt_val hook_read(tt_lower* L, int slot, const tt_tensor* t, tt_dtype dtype) {
   return tt_trace_read(L->ctx, slot, t, dtype);
 }
-static void hook_write(tt_lower* L, int slot, const tt_tensor* t, tt_val value) { tt_trace_write(L->ctx, slot, t, value); }
+static void hook_write(tt_lower* L, int slot, const tt_tensor* t, tt_val value) {
+  tt_trace_write(L->ctx, slot, t, value);
+}
 static tt_val hook_number(tt_lower* L, int arg, int elem, const tt_scalar* value, tt_dtype dtype) {
   return tt_trace_number(L->ctx, arg, elem, value, dtype);
 }
-static void hook_bake(tt_lower* L, int arg) { tt_trace_bake(L->ctx, arg); }
-static tt_val hook_random(tt_lower* L, const tt_type* type) { return tt_trace_random_bits(L->ctx, type); }
+static void hook_bake(tt_lower* L, int arg) {
+  tt_trace_bake(L->ctx, arg);
+}
+static tt_val hook_random(tt_lower* L, const tt_type* type) {
+  return tt_trace_random_bits(L->ctx, type);
+}
 static void hook_report(tt_lower* L, tt_val bad, tt_val index, int64_t size) {
   tt_trace_report_index(L->ctx, bad, index, size);
 }

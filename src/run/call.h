@@ -13,28 +13,28 @@
 #include "tt/call.h"
 
 struct tt_overload {
-  char* name;   // "add.Tensor"
+  char* name;  // "add.Tensor"
   const tt_op* op;
   int num_args, num_outputs;
   int* out_alias;
   uint64_t mutates;
-  bool bakes_all;            // every number is part of the key (captured PyTorch code sees plain numbers)
-  _Atomic uint64_t baked;    // arguments whose value lowering bakes in: bit i
-  _Atomic bool precise;      // programs carry the f32 precision: it is in the key
+  bool bakes_all;          // every number is part of the key (captured PyTorch code sees plain numbers)
+  _Atomic uint64_t baked;  // arguments whose value lowering bakes in: bit i
+  _Atomic bool precise;    // programs carry the f32 precision: it is in the key
 };
 
 // A tensor of the call. All tensors of a call are numbered: arguments in order, list elements each one.
 typedef struct tt_slot {
   const tt_tensor* t;
-  int first;             // the first slot with the same storage (itself if it is); -1 for host numbers and absent tensors
-  bool is_base;          // the tensor is the storage's value as it stands
-  bool unwritten;        // the storage has no value yet
-  bool is_lost;          // it had one coming that was lost: reading it fails
-  const char* lost;      // why, once frozen
+  int first;         // the first slot with the same storage (itself if it is); -1 for host numbers and absent tensors
+  bool is_base;      // the tensor is the storage's value as it stands
+  bool unwritten;    // the storage has no value yet
+  bool is_lost;      // it had one coming that was lost: reading it fails
+  const char* lost;  // why, once frozen
   tt_code lost_code;
-  bool donate;           // the buffer may be given up: the call writes here and nobody else holds it
-  tt_view_plan* view;    // if !is_base
-  const tt_type* type;   // the base's type, once frozen
+  bool donate;          // the buffer may be given up: the call writes here and nobody else holds it
+  tt_view_plan* view;   // if !is_base
+  const tt_type* type;  // the base's type, once frozen
 } tt_slot;
 
 enum { INLINE_SLOTS = 16, INLINE_VIEWS = 4, INLINE_WORDS = 256 };
@@ -90,13 +90,13 @@ typedef struct tt_result {
 struct tt_plan {
   tt_obj obj;
   const tt_overload* overload;
-  uint64_t serial;       // no two plans of the process have the same
-  char* text;            // of the program; NULL: nothing to run
-  tt_exec* exec;         // compiled at once, in fused mode when first run by itself
+  uint64_t serial;  // no two plans of the process have the same
+  char* text;       // of the program; NULL: nothing to run
+  tt_exec* exec;    // compiled at once, in fused mode when first run by itself
   int num_sources, num_results, num_outputs;
   tt_source* sources;
   tt_type* source_types;
-  bool* donate;        // by source
+  bool* donate;  // by source
   tt_result* results;
   tt_type* result_types;
   tt_meta* metas;      // by output; absent ones have an invalid dtype
@@ -104,20 +104,21 @@ struct tt_plan {
   uint64_t random_steps;
   int64_t new_bytes;
   bool checks;
-  void* extra;           // the caller's (tt_call)
+  void* extra;  // the caller's (tt_call)
   void (*free_extra)(void* extra);
   uint64_t used;
 };
 
 tt_plan* tt_plan_create(const tt_overload* overload);
-tt_plan* tt_plan_find_locked(tt_bound* bound);                   // borrowed
-void tt_plan_install_locked(tt_bound* bound, tt_plan* plan);     // takes the reference
+tt_plan* tt_plan_find_locked(tt_bound* bound);                // borrowed
+void tt_plan_install_locked(tt_bound* bound, tt_plan* plan);  // takes the reference
 // The overload's name as a module may have it.
 void tt_plan_program_name(const tt_plan* plan, char* out, size_t size);
 // Compiles the plan's program if that was put off. Without the lock.
 TT_NODISCARD tt_status tt_plan_compile(tt_plan* plan, int device);
 // One input, from the call as it stands. *out_owned: the caller releases it.
-TT_NODISCARD tt_status tt_plan_number(const tt_plan* plan, const tt_bound* bound, const tt_source* source, tt_scalar* out_number);
+TT_NODISCARD tt_status tt_plan_number(const tt_plan* plan, const tt_bound* bound, const tt_source* source,
+                                      tt_scalar* out_number);
 void tt_plan_make_outputs_locked(tt_plan* plan, int device, tt_outputs* out_outputs);
 TT_NODISCARD tt_status tt_plan_launch_locked(tt_plan* plan, tt_bound* bound, const char* where, tt_outputs* out_outputs,
                                              tt_pending** out_wait);
@@ -140,7 +141,8 @@ void tt_trace_report_index(tt_trace* trace, tt_val bad, tt_val index, int64_t si
 void tt_trace_lower(tt_builder* b, const tt_lower_hooks* hooks, void* ctx, const tt_call* call, int num_metas,
                     const tt_meta* metas, tt_val* outs);
 // Compiles the trace to a plan: outs are the outputs' logical values (TT_POISON: absent or an argument).
-TT_NODISCARD tt_status tt_trace_finish(tt_trace* trace, int num_outs, const tt_meta* metas, const tt_val* outs, tt_plan** out_plan);
+TT_NODISCARD tt_status tt_trace_finish(tt_trace* trace, int num_outs, const tt_meta* metas, const tt_val* outs,
+                                       tt_plan** out_plan);
 
 // Compiles text for a device, with the options this runtime uses.
 TT_NODISCARD tt_status tt_compile(tt_device* device, const char* name, const char* text, tt_exec** out_exec);

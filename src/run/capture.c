@@ -12,18 +12,24 @@ struct tt_capture {
   tt_call* call;
   tt_bound bound;
   tt_trace* trace;
-  tt_capture* outer;        // of this thread, before
-  tt_storage** stand_in;    // by slot; slots that show the same view share one
-  tt_val* initial;          // by slot: the stand-in's value at the start
+  tt_capture* outer;      // of this thread, before
+  tt_storage** stand_in;  // by slot; slots that show the same view share one
+  tt_val* initial;        // by slot: the stand-in's value at the start
 };
 
-tt_capture* tt_capture_current(void) { return tt_capture_thread_get(); }
+tt_capture* tt_capture_current(void) {
+  return tt_capture_thread_get();
+}
 
-static tt_builder* builder(tt_capture* c) { return tt_trace_builder(c->trace); }
+static tt_builder* builder(tt_capture* c) {
+  return tt_trace_builder(c->trace);
+}
 
 // ---- the calls made inside ----------------------------------------------------------------------------------------------
 
-static bool belongs(const tt_capture* c, const tt_storage* s) { return s->capture == c && s->capture_id == c->id; }
+static bool belongs(const tt_capture* c, const tt_storage* s) {
+  return s->capture == c && s->capture_id == c->id;
+}
 
 static tt_val captured_base(tt_capture* c, tt_storage* s) {
   if (!belongs(c, s)) {
@@ -42,7 +48,8 @@ static tt_val captured_read(tt_capture* c, const tt_tensor* t) {
   }
   tt_view_plan view;
   tt_view_analyse(&t->storage->type, t->dtype, t->rank, t->sizes, t->strides, t->offset, &view);
-  return tt_view_bits(builder(c), t, tt_view_read(builder(c), base, t, &view, tt_const_i(builder(c), TT_I64, t->offset)));
+  return tt_view_bits(builder(c), t,
+                      tt_view_read(builder(c), base, t, &view, tt_const_i(builder(c), TT_I64, t->offset)));
 }
 
 static void captured_write(tt_capture* c, const tt_tensor* t, tt_val value) {
@@ -93,7 +100,8 @@ static void inner_report(tt_lower* L, tt_val bad, tt_val index, int64_t size) {
   tt_capture* c = L->ctx;
   tt_trace_report_index(c->trace, bad, index, size);
 }
-static const tt_lower_hooks inner_hooks = {inner_read, inner_write, inner_number, inner_bake, inner_random, inner_report};
+static const tt_lower_hooks inner_hooks = {inner_read, inner_write,  inner_number,
+                                           inner_bake, inner_random, inner_report};
 
 // A new storage that holds the captured value of an output.
 static tt_storage* captured_storage(tt_capture* c, int device, const tt_meta* m, tt_val value) {
@@ -185,7 +193,8 @@ tt_status tt_capture_begin(tt_call* call, tt_capture** out_capture) {
 }
 
 static bool same_view(const tt_tensor* a, const tt_tensor* b) {
-  if (a->storage != b->storage || a->dtype != b->dtype || a->rank != b->rank || a->offset != b->offset || a->conj != b->conj || a->neg != b->neg) {
+  if (a->storage != b->storage || a->dtype != b->dtype || a->rank != b->rank || a->offset != b->offset ||
+      a->conj != b->conj || a->neg != b->neg) {
     return false;
   }
   return memcmp(a->sizes, b->sizes, (size_t)a->rank * sizeof *a->sizes) == 0 &&

@@ -61,7 +61,10 @@ static bool is_empty(const tt_tensor* t) {
 
 static tt_status run_copy(tt_overload* overload, const tt_tensor* dst, const tt_tensor* src, const tt_meta* meta,
                           tt_outputs* outputs) {
-  tt_argument args[2] = {{.kind = TT_ARG_TENSOR, .count = 1, .tensors = dst}, {.kind = TT_ARG_TENSOR, .count = 1, .tensors = src}};
+  tt_argument args[2] = {
+      {.kind = TT_ARG_TENSOR, .count = 1, .tensors = dst},
+      {.kind = TT_ARG_TENSOR, .count = 1, .tensors = src}
+  };
   tt_call call = {.overload = overload, .num_args = 2, .args = args};
   call.device = tt_storage_device(dst->storage != NULL ? dst->storage : src->storage);
   if (tt_capture_current() != NULL) {
@@ -79,7 +82,8 @@ static tt_status run_copy(tt_overload* overload, const tt_tensor* dst, const tt_
 
 // dst takes src's value as it is: buffers never change, so two storages may hold one.
 static bool share(const tt_tensor* dst, const tt_tensor* src) {
-  if (src->conj != dst->conj || src->neg != dst->neg || src->storage == NULL || dst->dtype != src->dtype || dst->rank != src->rank || tt_capture_current() != NULL) {
+  if (src->conj != dst->conj || src->neg != dst->neg || src->storage == NULL || dst->dtype != src->dtype ||
+      dst->rank != src->rank || tt_capture_current() != NULL) {
     return false;
   }
   for (int d = 0; d < dst->rank; ++d) {
@@ -92,7 +96,8 @@ static bool share(const tt_tensor* dst, const tt_tensor* src) {
   tt_storage* from = src->storage;
   tt_storage* to = dst->storage;
   tt_type type;
-  if (from->buffer != NULL && !tt_fuse_is_running_locked(to) && dst->offset == 0 && src->offset == 0 && from->type.dtype == src->dtype && from->device == to->device &&
+  if (from->buffer != NULL && !tt_fuse_is_running_locked(to) && dst->offset == 0 && src->offset == 0 &&
+      from->type.dtype == src->dtype && from->device == to->device &&
       tt_view_dense_type(src->dtype, src->rank, src->sizes, src->strides, &type) &&
       tt_type_elements(&type) == tt_type_elements(&from->type) && tt_type_bytes(&type) == to->bytes) {
     tt_buffer_retain(from->buffer);

@@ -247,7 +247,8 @@ tt_status tt_device_reserve(tt_device* d, int64_t bytes, const char* what) {
   if (bytes > available) {
     const double mib = 1 << 20;
     TT_FAIL(TT_RESOURCE_EXHAUSTED,
-            "tpu out of memory in %s: tried to allocate %.2f MiB; tpu:%d has %.2f MiB in total, %.2f MiB in use, %.2f MiB free",
+            "tpu out of memory in %s: tried to allocate %.2f MiB; tpu:%d has %.2f MiB in total, %.2f MiB in use, %.2f "
+            "MiB free",
             what, (double)bytes / mib, d->index, (double)total / mib, (double)(total - available) / mib,
             (double)available / mib);
   }

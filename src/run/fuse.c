@@ -60,7 +60,9 @@ void tt_fuse_disown_locked(tt_storage* storage) {
   }
 }
 
-bool tt_fuse_is_running_locked(const tt_storage* storage) { return storage->fuse != NULL && storage->fuse->running; }
+bool tt_fuse_is_running_locked(const tt_storage* storage) {
+  return storage->fuse != NULL && storage->fuse->running;
+}
 
 tt_fuse_state tt_fuse_state_locked(const tt_bound* bound) {
   tt_fuse_state state = TT_FUSE_CLEAR;
@@ -99,7 +101,8 @@ static int storage_operand(tt_fuse* f, tt_storage* s) {
   return operand;
 }
 
-static tt_status operand_of_locked(tt_fuse* f, tt_plan* plan, tt_bound* bound, int index, const char* where, int* out_operand) {
+static tt_status operand_of_locked(tt_fuse* f, tt_plan* plan, tt_bound* bound, int index, const char* where,
+                                   int* out_operand) {
   const tt_source* source = &plan->sources[index];
   tt_device* d = f->device;
   tt_buffer* buffer = NULL;
@@ -147,7 +150,8 @@ static void own_locked(tt_fuse* f, tt_storage* storage, int number, const tt_typ
   f->values.items[number].owner = storage;
 }
 
-tt_status tt_fuse_record_locked(tt_plan* plan, tt_bound* bound, const char* where, tt_outputs* out_outputs, bool* out_full) {
+tt_status tt_fuse_record_locked(tt_plan* plan, tt_bound* bound, const char* where, tt_outputs* out_outputs,
+                                bool* out_full) {
   tt_device* d;
   TT_TRY(tt_device_get(bound->call->device, &d));
   *out_full = false;
@@ -199,4 +203,3 @@ tt_status tt_fuse_record_locked(tt_plan* plan, tt_bound* bound, const char* wher
   *out_full = f->nodes.count >= MAX_NODES || f->value_bytes > max_value_bytes;
   return NULL;
 }
-

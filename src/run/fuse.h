@@ -18,7 +18,8 @@
 typedef struct tt_fuse tt_fuse;
 
 // With the lock held: records the call and makes its outputs. *out_full: the caller should flush after unlocking.
-TT_NODISCARD tt_status tt_fuse_record_locked(tt_plan* plan, tt_bound* bound, const char* where, tt_outputs* out_outputs, bool* out_full);
+TT_NODISCARD tt_status tt_fuse_record_locked(tt_plan* plan, tt_bound* bound, const char* where, tt_outputs* out_outputs,
+                                             bool* out_full);
 // With the lock held: what stands in the way of using the call's tensors. RUNNING: another thread runs the trace that makes one, wait for
 // it (without the lock) and key the call again. PENDING: one is recorded only; a launch has to flush first.
 typedef enum tt_fuse_state { TT_FUSE_CLEAR, TT_FUSE_PENDING, TT_FUSE_RUNNING } tt_fuse_state;
@@ -39,12 +40,12 @@ typedef struct tt_fuse_node {
 typedef struct tt_fuse_text {
   int num_nodes;
   const tt_fuse_node* nodes;
-  const int* operands;          // values, or ~parameter
+  const int* operands;  // values, or ~parameter
   int num_params;
   const tt_type* param_types;
-  const int* param_alias;       // output whose memory it may become, or -1
+  const int* param_alias;  // output whose memory it may become, or -1
   int num_outputs;
-  const int* outputs;           // values
+  const int* outputs;  // values
   const tt_type* output_types;
 } tt_fuse_text;
 char* tt_fuse_print(const tt_fuse_text* trace);  // malloc'ed

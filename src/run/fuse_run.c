@@ -35,10 +35,10 @@ void tt_fuse_wait(void) {
 // What the program of a trace gives back, and which parameters give up their memory.
 typedef struct shape {
   int num_outputs;
-  int* outputs;        // values
+  int* outputs;  // values
   tt_type* types;
-  int* alias;          // by parameter: output or -1
-  bool* donate;        // by parameter
+  int* alias;    // by parameter: output or -1
+  bool* donate;  // by parameter
 } shape;
 
 static shape shape_of_locked(tt_fuse* f) {
@@ -68,7 +68,8 @@ static shape shape_of_locked(tt_fuse* f) {
       for (int o = 0; free_to_go && s.alias[p] < 0 && o < s.num_outputs; ++o) {
         const tt_fuse_value* out = &f->values.items[s.outputs[o]];
         bool own = in->is_check ? out->owner == NULL : out->owner == in->from;
-        if (!taken[o] && (own || pass == 1) && (out->owner == NULL) == in->is_check && tt_type_equal(&in->type, &s.types[o])) {
+        if (!taken[o] && (own || pass == 1) && (out->owner == NULL) == in->is_check &&
+            tt_type_equal(&in->type, &s.types[o])) {
           taken[o] = s.donate[p] = true;
           s.alias[p] = o;
         }
@@ -179,7 +180,8 @@ static tt_status run_node_locked(tt_fuse* f, int number, tt_pending** out_wait) 
     for (int i = 0; i < plan->num_sources; ++i) {
       int operand = f->operands.items[node->first_operand + i];
       bool is_check = f->checked && operand == f->check_value;
-      if (operand >= 0 && f->values.items[operand].last_use == number && f->values.items[operand].owner == NULL && !is_check) {
+      if (operand >= 0 && f->values.items[operand].last_use == number && f->values.items[operand].owner == NULL &&
+          !is_check) {
         tt_buffer_release(f->values.items[operand].buffer);
         f->values.items[operand].buffer = NULL;
       }
@@ -240,9 +242,15 @@ static char* print(tt_fuse* f, const shape* s) {
   for (size_t p = 0; p < f->params.count; ++p) {
     types[p] = f->params.items[p].type;
   }
-  tt_fuse_text text = {
-      .num_nodes = (int)f->nodes.count, .nodes = f->nodes.items, .operands = f->operands.items, .num_params = (int)f->params.count,
-      .param_types = types, .param_alias = s->alias, .num_outputs = s->num_outputs, .outputs = s->outputs, .output_types = s->types};
+  tt_fuse_text text = {.num_nodes = (int)f->nodes.count,
+                       .nodes = f->nodes.items,
+                       .operands = f->operands.items,
+                       .num_params = (int)f->params.count,
+                       .param_types = types,
+                       .param_alias = s->alias,
+                       .num_outputs = s->num_outputs,
+                       .outputs = s->outputs,
+                       .output_types = s->types};
   char* printed = tt_fuse_print(&text);
   free(types);
   return printed;

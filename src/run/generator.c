@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Generators: a seed and an offset into Philox's counter.
+#include "run/generator.h"
 #include "base/mem.h"
 #include "base/obj.h"
 #include "base/thread.h"
-#include "run/generator.h"
 
 struct tt_generator {
   tt_obj obj;
@@ -25,8 +25,12 @@ tt_generator* tt_generator_create(uint64_t seed) {
   generator->seed = seed;
   return generator;
 }
-void tt_generator_retain(tt_generator* generator) { tt_obj_retain(generator); }
-void tt_generator_release(tt_generator* generator) { tt_obj_release(generator); }
+void tt_generator_retain(tt_generator* generator) {
+  tt_obj_retain(generator);
+}
+void tt_generator_release(tt_generator* generator) {
+  tt_obj_release(generator);
+}
 
 void tt_generator_set(tt_generator* generator, uint64_t seed, uint64_t offset) {
   tt_mutex_lock(&generator->lock);

@@ -9,8 +9,12 @@
 static uint64_t next_epoch;  // under the runtime lock
 static int precision = 2;
 
-void tt_precision_set(int value) { __atomic_store_n(&precision, value, __ATOMIC_RELAXED); }
-int tt_precision_get(void) { return __atomic_load_n(&precision, __ATOMIC_RELAXED); }
+void tt_precision_set(int value) {
+  __atomic_store_n(&precision, value, __ATOMIC_RELAXED);
+}
+int tt_precision_get(void) {
+  return __atomic_load_n(&precision, __ATOMIC_RELAXED);
+}
 
 void tt_bound_init(tt_bound* bound, const tt_call* call) {
   bound->call = call;
@@ -50,7 +54,9 @@ static inline void reserve(tt_bound* bound, size_t more) {
     grow(bound, more);
   }
 }
-static inline void put(tt_bound* bound, uint64_t word) { bound->words[bound->num_words++] = word; }
+static inline void put(tt_bound* bound, uint64_t word) {
+  bound->words[bound->num_words++] = word;
+}
 static inline void put_ints(tt_bound* bound, int64_t n, const int64_t* values) {
   for (int64_t i = 0; i < n; ++i) {
     put(bound, (uint64_t)values[i]);
@@ -69,10 +75,22 @@ static void put_number(tt_bound* bound, const tt_scalar* n) {
 }
 
 static tt_view_plan* new_view(tt_bound* bound) {
-  return bound->views < INLINE_VIEWS ? &bound->inline_views[bound->views++] : tt_arena_alloc(&bound->arena, sizeof(tt_view_plan));
+  return bound->views < INLINE_VIEWS ? &bound->inline_views[bound->views++]
+                                     : tt_arena_alloc(&bound->arena, sizeof(tt_view_plan));
 }
 
-enum { HOST = 1, WRAPPED = 2, BASE = 4, UNWRITTEN = 8, DONATE = 16, NEEDS_OFFSET = 32, OWN_DIMS = 64, LOST = 128, CONJ = 128, NEG = 256 };
+enum {
+  HOST = 1,
+  WRAPPED = 2,
+  BASE = 4,
+  UNWRITTEN = 8,
+  DONATE = 16,
+  NEEDS_OFFSET = 32,
+  OWN_DIMS = 64,
+  LOST = 128,
+  CONJ = 128,
+  NEG = 256
+};
 
 static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool mutated) {
   tt_slot* slot = &bound->slots[index];
@@ -100,7 +118,8 @@ static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool muta
   slot->is_lost = slot->unwritten && s->lost != NULL;
   slot->is_base = tt_view_is_base(&s->type, t);
   slot->donate = mutated && s->buffer != NULL && tt_obj_refs(s->buffer) == 1;
-  flags |= (slot->is_base ? BASE : 0u) | (slot->unwritten ? UNWRITTEN : 0u) | (slot->is_lost ? LOST : 0u) | (slot->donate ? DONATE : 0u);
+  flags |= (slot->is_base ? BASE : 0u) | (slot->unwritten ? UNWRITTEN : 0u) | (slot->is_lost ? LOST : 0u) |
+           (slot->donate ? DONATE : 0u);
   uint64_t alias = slot->first == index ? 0 : (uint64_t)slot->first + 1;
   if (slot->is_base) {
     put(bound, (uint64_t)t->dtype | (uint64_t)t->rank << 8 | flags << 16 | alias << 32);
@@ -191,7 +210,8 @@ void tt_bound_key_locked(tt_bound* bound) {
   const tt_call* call = bound->call;
   uint64_t baked = atomic_load_explicit(&call->overload->baked, memory_order_relaxed);
   put(bound, (uint64_t)(uintptr_t)call->overload);
-  uint64_t precise = atomic_load_explicit(&call->overload->precise, memory_order_relaxed) ? (uint64_t)tt_precision_get() + 1 : 0;
+  uint64_t precise =
+      atomic_load_explicit(&call->overload->precise, memory_order_relaxed) ? (uint64_t)tt_precision_get() + 1 : 0;
   put(bound, (uint64_t)call->device | precise << 16);
   put(bound, baked);
   for (int i = 0; i < call->num_args; ++i) {
@@ -201,9 +221,10 @@ void tt_bound_key_locked(tt_bound* bound) {
 }
 
 tt_status tt_bound_captured(const tt_bound* bound) {
-  return TT_STATUS(TT_FAILED_PRECONDITION,
-                   "%s: expected tensors with values, got one made by captured code (a decomposition or compiled function kept it)",
-                   bound->call->overload->name);
+  return TT_STATUS(
+      TT_FAILED_PRECONDITION,
+      "%s: expected tensors with values, got one made by captured code (a decomposition or compiled function kept it)",
+      bound->call->overload->name);
 }
 
 void tt_bound_freeze_locked(tt_bound* bound) {

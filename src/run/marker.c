@@ -103,8 +103,12 @@ tt_status tt_marker_of_event_take(tt_device* device, tt_event* event, tt_marker*
   return NULL;
 }
 
-void tt_marker_destroy(tt_marker* marker) { tt_obj_release(marker); }
-int64_t tt_marker_time_ns(tt_marker* marker) { return atomic_load(&marker->time); }
+void tt_marker_destroy(tt_marker* marker) {
+  tt_obj_release(marker);
+}
+int64_t tt_marker_time_ns(tt_marker* marker) {
+  return atomic_load(&marker->time);
+}
 
 // Whoever waited for the launches finds the marker done, even if the plugin has yet to call back.
 bool tt_marker_done(tt_marker* marker) {

@@ -30,8 +30,12 @@ tt_overload* tt_overload_create(const char* name, const tt_op* op, int num_args,
   overload->bakes_all = op == NULL || op->route != TT_ROUTE_LOWERING;
   return overload;
 }
-const char* tt_overload_name(const tt_overload* overload) { return overload->name; }
-const tt_op* tt_overload_op(const tt_overload* overload) { return overload->op; }
+const char* tt_overload_name(const tt_overload* overload) {
+  return overload->name;
+}
+const tt_op* tt_overload_op(const tt_overload* overload) {
+  return overload->op;
+}
 bool tt_overload_uses_precision(const tt_overload* overload) {
   return atomic_load_explicit(&overload->precise, memory_order_relaxed);
 }
@@ -177,8 +181,8 @@ tt_status tt_plan_number(const tt_plan* plan, const tt_bound* bound, const tt_so
   }
 }
 
-static tt_status gather_input_locked(tt_plan* plan, tt_bound* bound, tt_device* d, const tt_source* source, const char* where,
-                                     tt_buffer** out, bool* out_owned) {
+static tt_status gather_input_locked(tt_plan* plan, tt_bound* bound, tt_device* d, const tt_source* source,
+                                     const char* where, tt_buffer** out, bool* out_owned) {
   const tt_call* call = bound->call;
   tt_scalar number;
   *out_owned = false;
@@ -188,7 +192,8 @@ static tt_status gather_input_locked(tt_plan* plan, tt_bound* bound, tt_device* 
       return NULL;
     case TT_SOURCE_RANDOM: {
       uint64_t state[3] = {0, 0, 0};
-      tt_generator_advance(call->generator != NULL ? call->generator : d->generator, plan->random_steps, &state[0], &state[1]);
+      tt_generator_advance(call->generator != NULL ? call->generator : d->generator, plan->random_steps, &state[0],
+                           &state[1]);
       *out_owned = true;
       return tt_device_random_state(d, state, out);
     }
@@ -213,7 +218,9 @@ static void init_outputs(tt_outputs* outputs, int count) {
   outputs->items = count <= 8 ? outputs->inline_items : tt_calloc((size_t)count, sizeof *outputs->items);
   memset(outputs->items, 0, (size_t)count * sizeof *outputs->items);
 }
-void* tt_outputs_extra(const tt_outputs* outputs) { return outputs->plan != NULL ? outputs->plan->extra : NULL; }
+void* tt_outputs_extra(const tt_outputs* outputs) {
+  return outputs->plan != NULL ? outputs->plan->extra : NULL;
+}
 
 void tt_outputs_deinit(tt_outputs* outputs) {
   tt_obj_release(outputs->plan);
@@ -237,8 +244,8 @@ void tt_plan_make_outputs_locked(tt_plan* plan, int device, tt_outputs* out_outp
   }
 }
 
-static void place_result_locked(tt_plan* plan, tt_bound* bound, tt_device* d, const tt_result* result, tt_buffer* buffer,
-                                tt_outputs* outputs) {
+static void place_result_locked(tt_plan* plan, tt_bound* bound, tt_device* d, const tt_result* result,
+                                tt_buffer* buffer, tt_outputs* outputs) {
   switch (result->kind) {
     case TT_RESULT_OUTPUT:
       tt_storage_set_buffer_take(outputs->items[result->index].storage, buffer, plan->overload->name);
@@ -256,8 +263,8 @@ static void place_result_locked(tt_plan* plan, tt_bound* bound, tt_device* d, co
 
 enum { INLINE_BUFFERS = 32 };
 
-static tt_status run_locked(tt_plan* plan, tt_bound* bound, tt_device* d, const char* where, tt_buffer** inputs, bool* owned,
-                            tt_buffer** results) {
+static tt_status run_locked(tt_plan* plan, tt_bound* bound, tt_device* d, const char* where, tt_buffer** inputs,
+                            bool* owned, tt_buffer** results) {
   TT_TRY(tt_device_reserve(d, plan->new_bytes, plan->overload->name));
   int have = 0;
   tt_status status = NULL;

@@ -33,10 +33,16 @@ static tt_mutex lock = TT_MUTEX_INIT;
 static _Atomic int mode = -1;
 static tt_where_fn where_fn;
 
-void tt_lock(void) { tt_mutex_lock(&lock); }
-void tt_unlock(void) { tt_mutex_unlock(&lock); }
+void tt_lock(void) {
+  tt_mutex_lock(&lock);
+}
+void tt_unlock(void) {
+  tt_mutex_unlock(&lock);
+}
 
-void tt_runtime_set_finder(tt_plugin_finder finder) { rt.finder = finder; }
+void tt_runtime_set_finder(tt_plugin_finder finder) {
+  rt.finder = finder;
+}
 
 static tt_status find_path_locked(const char** out_path) {
   const char* chosen = tt_knobs()->plugin;
@@ -52,7 +58,8 @@ static tt_status find_path_locked(const char** out_path) {
   }
   if (rt.path == NULL) {
     TT_FAIL(TT_NOT_FOUND,
-            "no PJRT plugin found: set TORCH_TPU_PLUGIN to the path of one, or install `xla-cpu-pjrt` (no TPU) or `libtpu`");
+            "no PJRT plugin found: set TORCH_TPU_PLUGIN to the path of one, or install `xla-cpu-pjrt` (no TPU) or "
+            "`libtpu`");
   }
   *out_path = rt.path;
   return NULL;
@@ -74,9 +81,15 @@ bool tt_runtime_available(void) {
 }
 
 // Set last, with what it promises: whoever sees it may use the rest without the lock.
-static bool started(void) { return __atomic_load_n(&rt.started, __ATOMIC_ACQUIRE); }
-bool tt_runtime_started(void) { return started(); }
-bool tt_runtime_in_bad_fork(void) { return started() && tt_fork_generation() != rt.generation; }
+static bool started(void) {
+  return __atomic_load_n(&rt.started, __ATOMIC_ACQUIRE);
+}
+bool tt_runtime_started(void) {
+  return started();
+}
+bool tt_runtime_in_bad_fork(void) {
+  return started() && tt_fork_generation() != rt.generation;
+}
 
 static tt_status start_locked(void) {
   const char* path;
@@ -108,9 +121,10 @@ static tt_status start_locked(void) {
 tt_status tt_runtime_start(void) {
   if (started()) {
     if (tt_fork_generation() != rt.generation) {
-      TT_FAIL(TT_FAILED_PRECONDITION,
-              "the tpu runtime was started before fork() and cannot be used in the child; start processes with the 'spawn' "
-              "method, or use tpu only after the fork");
+      TT_FAIL(
+          TT_FAILED_PRECONDITION,
+          "the tpu runtime was started before fork() and cannot be used in the child; start processes with the 'spawn' "
+          "method, or use tpu only after the fork");
     }
     return NULL;
   }
@@ -199,15 +213,21 @@ tt_status tt_device_get(int index, tt_device** out_device) {
   return NULL;
 }
 
-int tt_device_index(const tt_device* device) { return device->index; }
-tt_client* tt_device_client(tt_device* device) { return device->client; }
-tt_pjrt_device* tt_device_pjrt(tt_device* device) { return device->pjrt; }
+int tt_device_index(const tt_device* device) {
+  return device->index;
+}
+tt_client* tt_device_client(tt_device* device) {
+  return device->client;
+}
+tt_pjrt_device* tt_device_pjrt(tt_device* device) {
+  return device->pjrt;
+}
 
 tt_mode tt_mode_get(void) {
   int now = atomic_load_explicit(&mode, memory_order_relaxed);
   if (now < 0) {
     const tt_knob_values* k = tt_knobs();
-    now = k->launch_blocking || k->launch_blocking_short         ? TT_MODE_DEBUG
+    now = k->launch_blocking || k->launch_blocking_short ? TT_MODE_DEBUG
           : k->defer_and_fuse || k->defer_and_fuse_short ? TT_MODE_FUSED
                                                          : TT_MODE_STRICT;
     atomic_store(&mode, now);
@@ -231,7 +251,9 @@ tt_status tt_flush(void) {
   return NULL;
 }
 
-void tt_set_where(tt_where_fn fn) { where_fn = fn; }
+void tt_set_where(tt_where_fn fn) {
+  where_fn = fn;
+}
 void tt_where_now(char* buffer, int size) {
   buffer[0] = '\0';
   if (where_fn != NULL) {
@@ -239,7 +261,9 @@ void tt_where_now(char* buffer, int size) {
   }
 }
 
-void tt_set_warn(tt_warn_fn fn) { tt_warn_set_sink(fn); }
+void tt_set_warn(tt_warn_fn fn) {
+  tt_warn_set_sink(fn);
+}
 bool tt_knob(int index, const char** out_name, const char** out_type, const char** out_help, char* value, int size) {
   return tt_knob_row(index, out_name, out_type, out_help, value, size);
 }

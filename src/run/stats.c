@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Counters and caches as the public API shows them.
+#include "run/stats.h"
 #include "base/mem.h"
 #include "cache/disk.h"
 #include "cache/program.h"
 #include "pjrt/pjrt.h"
 #include "run/counters.h"
-#include "run/stats.h"
 #include "tt/device.h"
 
 void tt_stats_get(tt_stats* out_stats) {
@@ -34,11 +34,16 @@ void tt_stats_get(tt_stats* out_stats) {
 void tt_memory_get(tt_memory* out_memory) {
   tt_buffer_stats s;
   tt_buffer_stats_get(&s);
-  *out_memory = (tt_memory){s.bytes, s.peak_bytes, s.allocated_bytes, s.freed_bytes, s.count, s.peak_count, s.allocations, s.frees};
+  *out_memory = (tt_memory){s.bytes, s.peak_bytes, s.allocated_bytes, s.freed_bytes,
+                            s.count, s.peak_count, s.allocations,     s.frees};
 }
-void tt_memory_reset_peak(void) { tt_buffer_stats_reset_peak(); }
+void tt_memory_reset_peak(void) {
+  tt_buffer_stats_reset_peak();
+}
 
-const char* tt_cache_folder(void) { return tt_disk_folder(); }
+const char* tt_cache_folder(void) {
+  return tt_disk_folder();
+}
 
 tt_status tt_cache_usage(int64_t* out_files, int64_t* out_bytes) {
   *out_files = *out_bytes = 0;

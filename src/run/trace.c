@@ -16,10 +16,10 @@ struct tt_number {
 struct tt_trace {
   tt_bound* bound;
   tt_builder* b;
-  tt_val* base;        // by first slot: the storage's value now
-  bool* written;       // by first slot
-  int* param;          // by first slot: the parameter that holds the storage's value, or -1
-  tt_val* offset;      // by slot
+  tt_val* base;    // by first slot: the storage's value now
+  bool* written;   // by first slot
+  int* param;      // by first slot: the parameter that holds the storage's value, or -1
+  tt_val* offset;  // by slot
   TT_VEC(tt_source) sources;
   TT_VEC(struct tt_number) numbers;
   uint64_t baked;
@@ -58,8 +58,12 @@ void tt_trace_destroy(tt_trace* tr) {
   free(tr);
 }
 
-tt_builder* tt_trace_builder(tt_trace* tr) { return tr->b; }
-uint64_t tt_trace_baked(const tt_trace* tr) { return tr->baked; }
+tt_builder* tt_trace_builder(tt_trace* tr) {
+  return tr->b;
+}
+uint64_t tt_trace_baked(const tt_trace* tr) {
+  return tr->baked;
+}
 
 static tt_val add_source(tt_trace* tr, tt_source source, const tt_type* type) {
   TT_VEC_PUSH(&tr->sources, source);
@@ -87,7 +91,8 @@ static tt_val base_of(tt_trace* tr, int first) {
   if (tr->base[first] == TT_POISON) {
     const tt_slot* slot = &tr->bound->slots[first];
     if (slot->is_lost) {
-      return tt_builder_fail(tr->b, slot->lost_code, "expected a tensor with a value, got one whose value was lost: %s", slot->lost);
+      return tt_builder_fail(tr->b, slot->lost_code, "expected a tensor with a value, got one whose value was lost: %s",
+                             slot->lost);
     }
     if (slot->unwritten) {
       tr->base[first] = tt_zeros(tr->b, slot->type->dtype, slot->type->rank, slot->type->dims);
@@ -169,7 +174,9 @@ void tt_trace_write(tt_trace* tr, int index, const tt_tensor* t, tt_val value) {
   tr->written[slot->first] = true;
 }
 
-void tt_trace_bake(tt_trace* tr, int arg) { tr->baked |= UINT64_C(1) << arg; }
+void tt_trace_bake(tt_trace* tr, int arg) {
+  tr->baked |= UINT64_C(1) << arg;
+}
 
 tt_val tt_trace_number(tt_trace* tr, int arg, int elem, const tt_scalar* value, tt_dtype dtype) {
   if (tr->bound->call->overload->bakes_all || (tr->baked >> arg & 1) != 0) {
@@ -240,7 +247,13 @@ static bool output_is_argument(const tt_call* call, int k) {
 
 void tt_trace_lower(tt_builder* b, const tt_lower_hooks* hooks, void* ctx, const tt_call* call, int num_metas,
                     const tt_meta* metas, tt_val* outs) {
-  tt_lower L = {.b = b, .call = call, .name = call->overload->name, .num_outs = num_metas, .outs = outs, .hooks = hooks, .ctx = ctx};
+  tt_lower L = {.b = b,
+                .call = call,
+                .name = call->overload->name,
+                .num_outs = num_metas,
+                .outs = outs,
+                .hooks = hooks,
+                .ctx = ctx};
   tt_call_number_slots(call, L.first_slot);
   tt_type* types = tt_calloc(num_metas > 0 ? (size_t)num_metas : 1, sizeof *types);
   for (int k = 0; k < num_metas; ++k) {
