@@ -12,24 +12,45 @@
 #include "program.h"
 
 // The functions this plugin has, in no particular order.
-#define FAKE_FUNCTIONS(F)                                                                                          \
-  F(PJRT_Plugin_Initialize)                                                                                        \
-  F(PJRT_Event_Destroy)                                                                                            \
-  F(PJRT_Event_IsReady)                                                                                            \
-  F(PJRT_Event_Await)                                                                                              \
-  F(PJRT_Event_OnReady) F(PJRT_Client_Create) F(PJRT_Client_Destroy) F(PJRT_Client_PlatformName)                   \
-      F(PJRT_Client_PlatformVersion) F(PJRT_Client_AddressableDevices) F(PJRT_Client_Compile)                      \
-          F(PJRT_Client_BufferFromHostBuffer) F(PJRT_DeviceDescription_Id) F(PJRT_DeviceDescription_Kind)          \
-              F(PJRT_Device_GetDescription) F(PJRT_Device_MemoryStats) F(PJRT_Executable_Destroy)                  \
-                  F(PJRT_Executable_NumOutputs) F(PJRT_Executable_Serialize) F(PJRT_Executable_DeserializeAndLoad) \
-                      F(PJRT_Executable_OutputElementTypes) F(PJRT_Executable_OutputDimensions)                    \
-                          F(PJRT_Executable_GetCompiledMemoryStats) F(PJRT_Executable_GetCostAnalysis)             \
-                              F(PJRT_LoadedExecutable_Destroy) F(PJRT_LoadedExecutable_GetExecutable)              \
-                                  F(PJRT_LoadedExecutable_Execute) F(PJRT_Buffer_Destroy) F(PJRT_Buffer_IsDeleted) \
-                                      F(PJRT_Buffer_ReadyEvent) F(PJRT_Buffer_ToHostBuffer)                        \
-                                          F(PJRT_Buffer_CopyToDevice) F(PJRT_TopologyDescription_Create)           \
-                                              F(PJRT_TopologyDescription_Destroy)                                  \
-                                                  F(PJRT_TopologyDescription_GetDeviceDescriptions) F(PJRT_Compile)
+// clang-format off
+#define FAKE_FUNCTIONS(F) \
+  F(PJRT_Plugin_Initialize) \
+  F(PJRT_Event_Destroy) \
+  F(PJRT_Event_IsReady) \
+  F(PJRT_Event_Await) \
+  F(PJRT_Event_OnReady) \
+  F(PJRT_Client_Create) \
+  F(PJRT_Client_Destroy) \
+  F(PJRT_Client_PlatformName) \
+  F(PJRT_Client_PlatformVersion) \
+  F(PJRT_Client_AddressableDevices) \
+  F(PJRT_Client_Compile) \
+  F(PJRT_Client_BufferFromHostBuffer) \
+  F(PJRT_DeviceDescription_Id) \
+  F(PJRT_DeviceDescription_Kind) \
+  F(PJRT_Device_GetDescription) \
+  F(PJRT_Device_MemoryStats) \
+  F(PJRT_Executable_Destroy) \
+  F(PJRT_Executable_NumOutputs) \
+  F(PJRT_Executable_Serialize) \
+  F(PJRT_Executable_DeserializeAndLoad) \
+  F(PJRT_Executable_OutputElementTypes) \
+  F(PJRT_Executable_OutputDimensions) \
+  F(PJRT_Executable_GetCompiledMemoryStats) \
+  F(PJRT_Executable_GetCostAnalysis) \
+  F(PJRT_LoadedExecutable_Destroy) \
+  F(PJRT_LoadedExecutable_GetExecutable) \
+  F(PJRT_LoadedExecutable_Execute) \
+  F(PJRT_Buffer_Destroy) \
+  F(PJRT_Buffer_IsDeleted) \
+  F(PJRT_Buffer_ReadyEvent) \
+  F(PJRT_Buffer_ToHostBuffer) \
+  F(PJRT_Buffer_CopyToDevice) \
+  F(PJRT_TopologyDescription_Create) \
+  F(PJRT_TopologyDescription_Destroy) \
+  F(PJRT_TopologyDescription_GetDeviceDescriptions) \
+  F(PJRT_Compile)
+// clang-format on
 
 typedef enum fake_entry {
 #define ENUM(fn) FAKE_##fn,
