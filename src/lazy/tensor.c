@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lazy/tensor.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/thread.h"
 #include "lazy/view.h"
 
 // Addresses start where no user process has memory (x86-64 and AArch64 use at most 57 bits) and only go up.
@@ -14,7 +14,15 @@ enum { ADDRESS_ALIGNMENT = 256 };
 
 // Live storages, so that one can be found by an address in it. The lock is taken last, and for a few
 // instructions only.
-static tt_mutex list_lock = TT_MUTEX_INIT;
+static atomic_flag list_lock = ATOMIC_FLAG_INIT;
+static void lock_list(void) {
+  while (atomic_flag_test_and_set_explicit(&list_lock, memory_order_acquire)) {
+    sched_yield();
+  }
+}
+static void unlock_list(void) {
+  atomic_flag_clear_explicit(&list_lock, memory_order_release);
+}
 static tt_storage* newest;
 
 static void (*drop_hook)(tt_storage* storage);
@@ -27,7 +35,7 @@ static void destroy_storage(void* obj) {
   if (__atomic_load_n(&storage->fuse, __ATOMIC_ACQUIRE) != NULL) {
     drop_hook(storage);
   }
-  tt_mutex_lock(&list_lock);
+  lock_list();
   if (storage->newer != NULL) {
     storage->newer->older = storage->older;
   } else {
@@ -36,7 +44,7 @@ static void destroy_storage(void* obj) {
   if (storage->older != NULL) {
     storage->older->newer = storage->newer;
   }
-  tt_mutex_unlock(&list_lock);
+  unlock_list();
   tt_buffer_release(storage->buffer);
   free(storage->lost);
   free(storage);
@@ -68,27 +76,27 @@ tt_storage* tt_storage_new(int device, const tt_type* type, int64_t bytes) {
   storage->type = *type;
   storage->capture = thread_capture;
   storage->capture_id = thread_capture_id;
-  tt_mutex_lock(&list_lock);
+  lock_list();
   storage->older = newest;
   if (newest != NULL) {
     newest->newer = storage;
   }
   newest = storage;
-  tt_mutex_unlock(&list_lock);
+  unlock_list();
   return storage;
 }
 
 void tt_storage_move(tt_storage* storage, int64_t bytes) {
-  tt_mutex_lock(&list_lock);
+  lock_list();
   storage->address = take_address(bytes);
-  tt_mutex_unlock(&list_lock);
+  unlock_list();
 }
 
 // Looked at by tt_storage_find, so not under the runtime's lock alone.
 void tt_storage_set_bytes(tt_storage* storage, int64_t bytes) {
-  tt_mutex_lock(&list_lock);
+  lock_list();
   storage->bytes = bytes;
-  tt_mutex_unlock(&list_lock);
+  unlock_list();
 }
 
 // One that is being destroyed has no reference left, and gets none.
@@ -103,13 +111,13 @@ static bool retain_if_alive(tt_storage* storage) {
 }
 
 tt_storage* tt_storage_find(uint64_t address) {
-  tt_mutex_lock(&list_lock);
+  lock_list();
   tt_storage* storage = newest;
   while (storage != NULL && (address < storage->address || address - storage->address >= span_of(storage->bytes) ||
                              !retain_if_alive(storage))) {
     storage = storage->older;
   }
-  tt_mutex_unlock(&list_lock);
+  unlock_list();
   return storage;
 }
 

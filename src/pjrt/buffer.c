@@ -246,6 +246,25 @@ tt_status tt_buffer_ready_event(tt_buffer* buffer, tt_event** out_event) {
   return NULL;
 }
 
+tt_status tt_buffer_pending_event_or_null(tt_buffer* buffer, tt_event** out_event) {
+  PJRT_Event* event = NULL;
+  *out_event = NULL;
+  TT_TRY(ready(buffer, &event));
+  PJRT_Event_IsReady_Args args = {.event = event};
+  tt_status status = TT_PJRT_CALL(buffer->client->api, PJRT_Event_IsReady, &args);
+  if (status == NULL && !args.is_ready) {
+    *out_event = tt_event_wrap(buffer->client, event);
+    return NULL;
+  }
+  PJRT_Event_Destroy_Args done = {.event = event};
+  tt_status destroyed = TT_PJRT_CALL(buffer->client->api, PJRT_Event_Destroy, &done);
+  if (status == NULL) {
+    return destroyed;
+  }
+  tt_status_free(destroyed);
+  return status;
+}
+
 // ---- to another device --------------------------------------------------------------------------------------------
 
 // Plugins refuse a copy onto the buffer's own device, and reach no other client's: both go through the host.

@@ -118,6 +118,8 @@ const tt_type* tt_buffer_type(const tt_buffer* buffer);
 int64_t tt_buffer_bytes(const tt_buffer* buffer);
 TT_NODISCARD tt_status tt_buffer_await(tt_buffer* buffer);  // blocks; the producer's error if it failed
 TT_NODISCARD tt_status tt_buffer_ready_event(tt_buffer* buffer, tt_event** out_event);
+// The same, but NULL if the buffer is ready already.
+TT_NODISCARD tt_status tt_buffer_pending_event_or_null(tt_buffer* buffer, tt_event** out_event);
 // Bytes held by live buffers of all devices of the process, their peak since the last reset, and counters.
 typedef struct tt_buffer_stats {
   int64_t bytes, peak_bytes, allocated_bytes, freed_bytes;  // the last two count up for ever

@@ -60,15 +60,9 @@ tt_pending* tt_device_note_event_locked(tt_device* d, tt_event* event, tt_pendin
 void tt_device_note_launch_locked(tt_device* d, tt_buffer* output, int64_t bytes, tt_pending** out_wait) {
   *out_wait = NULL;
   tt_event* event = NULL;
-  tt_status status = tt_buffer_ready_event(output, &event);
-  bool ready = false;
-  if (status == NULL) {
-    status = tt_event_is_ready(event, &ready);
-  }
-  if (status != NULL || ready) {
-    // Done already, or failed: then the buffer itself reports it.
-    tt_status_free(status);
-    tt_event_destroy(event);
+  tt_status status = tt_buffer_pending_event_or_null(output, &event);
+  if (event == NULL) {
+    tt_status_free(status);  // done already, or failed: then the buffer itself reports it
     return;
   }
   d->pending_bytes += bytes;
