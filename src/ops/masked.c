@@ -15,6 +15,10 @@ TT_OP(masked_fill_tensor, "masked_fill.Tensor(Tensor self, Tensor mask, Tensor v
 }
 
 TT_OP(masked_scatter, "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor") {
+  if (tt_arg_info(L, 1)->dtype != TT_BOOL) {
+    tt_unsupported(L, "expected a bool mask");  // the CPU refuses it in PyTorch's words
+    return;
+  }
   const tt_type* out = tt_out_type(L, 0);
   tt_val x = tt_expand(b, tt_arg(L, 0), out->rank, out->dims);
   tt_val mask = tt_expand(b, tt_arg_as(L, 1, TT_BOOL), out->rank, out->dims);
