@@ -8,6 +8,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <mutex>
+#include <unordered_map>
 
 #include "shim.h"
 
@@ -37,20 +38,21 @@ class TpuAllocator final : public c10::DeviceAllocator {
   // Every stream of a device shares one order of launches: memory cannot be used again before its last reader ran.
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
 
-  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override {
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) override {
     tt_memory memory;
-    tt_memory_get(&memory);
+    tt_memory_get(index, &memory);
     const std::lock_guard<std::mutex> lock(mutex_);
+    const tt_memory base = base_[index];
     c10::CachingDeviceAllocator::DeviceStats stats;
     c10::CachingAllocator::Stat bytes, count;
     bytes.current = memory.bytes;
     bytes.peak = memory.peak_bytes;
-    bytes.allocated = memory.allocated_bytes - base_.allocated_bytes;
-    bytes.freed = memory.freed_bytes - base_.freed_bytes;
+    bytes.allocated = memory.allocated_bytes - base.allocated_bytes;
+    bytes.freed = memory.freed_bytes - base.freed_bytes;
     count.current = memory.count;
     count.peak = memory.peak_count;
-    count.allocated = memory.allocations - base_.allocations;
-    count.freed = memory.frees - base_.frees;
+    count.allocated = memory.allocations - base.allocations;
+    count.freed = memory.frees - base.frees;
     constexpr auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
     stats.allocation[all] = stats.segment[all] = stats.active[all] = count;
     stats.allocated_bytes[all] = stats.reserved_bytes[all] = stats.active_bytes[all] = stats.requested_bytes[all] =
@@ -59,11 +61,11 @@ class TpuAllocator final : public c10::DeviceAllocator {
     stats.num_device_free = count.freed;
     return stats;
   }
-  void resetAccumulatedStats(c10::DeviceIndex) override {
+  void resetAccumulatedStats(c10::DeviceIndex index) override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    tt_memory_get(&base_);
+    tt_memory_get(index, &base_[index]);
   }
-  void resetPeakStats(c10::DeviceIndex) override { tt_memory_reset_peak(); }
+  void resetPeakStats(c10::DeviceIndex index) override { tt_memory_reset_peak(index); }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
     tt_device* device = nullptr;
     check(tt_device_get(index, &device));
@@ -74,7 +76,7 @@ class TpuAllocator final : public c10::DeviceAllocator {
 
  private:
   std::mutex mutex_;
-  tt_memory base_{};  // what the accumulated counters were when they were last reset
+  std::unordered_map<c10::DeviceIndex, tt_memory> base_;  // what the accumulated counters were when last reset
 };
 
 TpuAllocator allocator;

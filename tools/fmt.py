@@ -25,16 +25,20 @@ def formatter():
     return os.path.join(os.path.dirname(sys.executable), "clang-format")
 
 
+SUFFIXES = (".c", ".h", ".cpp")
+
+
 def files():
     for folder in ("include", "src", "shim", "tests", "examples/c"):
-        for suffix in ("*.c", "*.h", "*.cpp"):
-            yield from sorted((ROOT / folder).rglob(suffix))
+        for suffix in SUFFIXES:
+            yield from sorted((ROOT / folder).rglob(f"*{suffix}"))
 
 
 def main(arguments):
     check = "--check" in arguments
     tool = formatter()
-    chosen = [pathlib.Path(name).resolve() for name in arguments if not name.startswith("-")] or list(files())
+    named = [pathlib.Path(name).resolve() for name in arguments if not name.startswith("-")]
+    chosen = [path for path in named if path.suffix in SUFFIXES] if named else list(files())
 
     def one(path):
         text = path.read_bytes()

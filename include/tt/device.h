@@ -84,8 +84,8 @@ TT_EXPORT void tt_stats_get(tt_stats* out_stats);
 typedef struct tt_memory {
   int64_t bytes, peak_bytes, allocated_bytes, freed_bytes, count, peak_count, allocations, frees;
 } tt_memory;
-TT_EXPORT void tt_memory_get(tt_memory* out_memory);
-TT_EXPORT void tt_memory_reset_peak(void);
+TT_EXPORT void tt_memory_get(int device, tt_memory* out_memory);  // zeros before the device's first use
+TT_EXPORT void tt_memory_reset_peak(int device);
 
 // The disk cache: its folder (borrowed, NULL if off), files and bytes in it; remove all.
 TT_EXPORT const char* tt_cache_folder(void);

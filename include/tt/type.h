@@ -73,6 +73,15 @@ TT_EXPORT tt_dtype tt_dtype_compute(tt_dtype dtype);
 
 TT_EXPORT tt_type tt_type_make(tt_dtype dtype, int rank, const int64_t* dims);
 TT_EXPORT tt_type tt_type_scalar(tt_dtype dtype);
+// *out = *type without the unused dims: cheaper than an assignment, but leaves them as they were.
+static inline void tt_type_copy(tt_type* out, const tt_type* type) {
+  out->dtype = type->dtype;
+  out->rank = type->rank;
+  out->bounded = type->bounded;
+  for (int32_t d = 0; d < type->rank; ++d) {
+    out->dims[d] = type->dims[d];
+  }
+}
 TT_EXPORT int64_t tt_type_elements(const tt_type* type);  // product of dims, 1 for rank 0
 TT_EXPORT int64_t tt_type_bytes(const tt_type* type);
 TT_EXPORT bool tt_type_equal(const tt_type* a, const tt_type* b);

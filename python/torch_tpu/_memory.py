@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`torch.tpu.memory`: device memory in the words of torch.cuda.memory. Figures are for the whole process: device memory is
-counted where it is taken, and with one device a process (as launchers arrange it) that is the device's."""
+"""`torch.tpu.memory`: device memory in the words of torch.cuda.memory. Counted by us, for each
+device, where memory is taken and given back."""
 
 import collections
 

@@ -28,6 +28,8 @@ typedef struct tt_obj {
 
 // Zeroed memory of `size` bytes with one reference.
 void* tt_obj_create(const tt_obj_kind* kind, size_t size);
+// The same, but only the first `zeroed` bytes are zero: for objects made in every call.
+void* tt_obj_create_open(const tt_obj_kind* kind, size_t size, size_t zeroed);
 void tt_obj_retain(void* obj);
 void tt_obj_release(void* obj);
 int32_t tt_obj_refs(const void* obj);

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "cache/disk.h"
+#include "cache/warm.h"
 
 // An entry is made by the thread that compiles; others wait on `cond` until it is settled.
 typedef struct entry {
@@ -59,7 +60,7 @@ static tt_digest host_features(void) {
   return digest;
 }
 
-static tt_digest key_of(tt_client* client, const char* text, const tt_compile_options* options) {
+tt_digest tt_program_key(tt_client* client, const char* text, const tt_compile_options* options) {
   enum { KEY_FORMAT = 1 };
   tt_plugin* plugin = tt_client_plugin(client);
   int major;
@@ -174,16 +175,41 @@ static void evict_locked(size_t limit) {
   }
 }
 
-tt_status tt_program_get(tt_client* client, const char* name, const char* text, const tt_compile_options* options,
-                         tt_exec** out_exec) {
-  tt_digest key = key_of(client, text, options);
-  *out_exec = NULL;
-  tt_mutex_lock(&cache.lock);
+// The entry to be settled by the caller. Opens the table.
+static entry* add_locked(tt_digest key) {
+  entry* e = tt_calloc(1, sizeof *e);
+  e->key = key;
+  tt_map_insert(cache.map, &key.hi, 2, hash_of(key), e);
+  return e;
+}
+
+// Takes the reference; NULL: it could not be made, and the entry goes unless somebody waits, who then takes care of it.
+static void settle_locked(entry* e, tt_exec* exec) {
+  e->settled = true;
+  e->exec = exec;
+  e->used = ++cache.clock;
+  tt_cond_broadcast(&cache.cond);
+  if (exec == NULL && e->waiting == 0) {
+    drop_locked(e);
+  }
+  evict_locked((size_t)tt_knobs()->cache_programs);
+}
+
+static entry* find_locked(tt_digest key) {
   if (cache.map == NULL) {
     cache.map = tt_map_create();
   }
+  return tt_map_find(cache.map, &key.hi, 2, hash_of(key));
+}
+
+tt_status tt_program_get(tt_client* client, const char* name, const char* text, const tt_compile_options* options,
+                         tt_exec** out_exec) {
+  tt_digest key = tt_program_key(client, text, options);
+  *out_exec = NULL;
+  tt_warm_note(key);
+  tt_mutex_lock(&cache.lock);
   cache.stats.requests += 1;
-  entry* e = tt_map_find(cache.map, &key.hi, 2, hash_of(key));
+  entry* e = find_locked(key);
   if (e != NULL) {
     e->waiting += 1;
     while (!e->settled) {
@@ -203,25 +229,30 @@ tt_status tt_program_get(tt_client* client, const char* name, const char* text, 
     // The thread that compiled it failed: find out why ourselves.
     return failed ? make(client, name, text, key, options, out_exec) : NULL;
   }
-  e = tt_calloc(1, sizeof *e);
-  e->key = key;
-  tt_map_insert(cache.map, &key.hi, 2, hash_of(key), e);
+  e = add_locked(key);
   tt_mutex_unlock(&cache.lock);
 
   tt_status status = make(client, name, text, key, options, out_exec);
 
   tt_mutex_lock(&cache.lock);
-  e->settled = true;
-  e->exec = *out_exec;
-  e->used = ++cache.clock;
-  tt_exec_retain(e->exec);
-  tt_cond_broadcast(&cache.cond);
-  if (status != NULL && e->waiting == 0) {
-    drop_locked(e);
-  }
-  evict_locked((size_t)tt_knobs()->cache_programs);
+  tt_exec_retain(*out_exec);
+  settle_locked(e, *out_exec);
   tt_mutex_unlock(&cache.lock);
   return status;
+}
+
+void tt_program_load_ahead(tt_client* client, tt_digest key, const tt_compile_options* options) {
+  tt_mutex_lock(&cache.lock);
+  entry* e = find_locked(key) == NULL ? add_locked(key) : NULL;
+  tt_mutex_unlock(&cache.lock);
+  if (e == NULL) {
+    return;
+  }
+  tt_exec* exec = NULL;
+  bool there = load(client, key, options, &exec);
+  tt_mutex_lock(&cache.lock);
+  settle_locked(e, there ? exec : NULL);
+  tt_mutex_unlock(&cache.lock);
 }
 
 void tt_program_stats_get(tt_program_stats* out_stats) {

@@ -69,11 +69,11 @@ static uint64_t take_address(int64_t bytes) {
 }
 
 tt_storage* tt_storage_new(int device, const tt_type* type, int64_t bytes) {
-  tt_storage* storage = tt_obj_create(&storage_kind, sizeof *storage);
+  tt_storage* storage = tt_obj_create_open(&storage_kind, sizeof *storage, offsetof(tt_storage, type));
   storage->device = device;
   storage->address = take_address(bytes);
   storage->bytes = bytes;
-  storage->type = *type;
+  tt_type_copy(&storage->type, type);
   storage->capture = thread_capture;
   storage->capture_id = thread_capture_id;
   lock_list();
@@ -126,8 +126,10 @@ void tt_storage_set_buffer_take(tt_storage* storage, tt_buffer* buffer, const ch
   storage->buffer = buffer;
   storage->producer = producer;
   if (buffer != NULL) {
-    storage->type = *tt_buffer_type(buffer);
-    tt_storage_lose(storage, NULL);
+    tt_type_copy(&storage->type, tt_buffer_type(buffer));
+    if (__builtin_expect(storage->lost != NULL, 0)) {
+      tt_storage_lose(storage, NULL);
+    }
   }
 }
 

@@ -16,7 +16,6 @@ struct tt_storage {
   uint64_t address;
   tt_storage *older, *newer;  // all live storages, under tensor.c's own lock
   int64_t bytes;
-  tt_type type;          // of `buffer`, `captured`, or what the first whole write will have
   tt_buffer* buffer;     // NULL: never written
   const char* producer;  // op that made the buffer, for error texts
   char* lost;            // why the value never came (its fused program did not run), or NULL; a whole write ends that
@@ -31,6 +30,7 @@ struct tt_storage {
   // Marks of the call being keyed: which slot saw this storage first.
   uint64_t epoch;
   int slot;
+  tt_type type;  // of `buffer`, `captured`, or what the first whole write will have; last: not zeroed as a whole
 };
 
 // The capture that this thread is in, or NULL. New storages belong to it.

@@ -6,16 +6,6 @@
 
 // ---- counting -----------------------------------------------------------------------------------------------------
 
-// Two counters up and two down, and what is held is their difference: half the atomic additions. Each on a cache line
-// of its own kind: makers write the first, freers the second.
-static struct {
-  _Alignas(64) _Atomic int64_t made_bytes;
-  _Atomic int64_t made;
-  _Atomic int64_t peak_bytes, peak_count;
-  _Alignas(64) _Atomic int64_t freed_bytes;
-  _Atomic int64_t freed;
-} counts;
-
 static int64_t load(const _Atomic int64_t* x) {
   return atomic_load_explicit(x, memory_order_relaxed);
 }
@@ -30,38 +20,41 @@ static void raise_peak(_Atomic int64_t* peak, int64_t value) {
   }
 }
 
-void tt_buffer_count_made(int64_t count, int64_t bytes) {
-  int64_t freed_bytes = load(&counts.freed_bytes);
-  int64_t freed = load(&counts.freed);
-  raise_peak(&counts.peak_bytes, add(&counts.made_bytes, bytes) - freed_bytes);
-  raise_peak(&counts.peak_count, add(&counts.made, count) - freed);
+void tt_buffer_count_made(tt_pjrt_device* device, int64_t count, int64_t bytes) {
+  tt_buffer_counts* counts = &device->counts;
+  int64_t freed_bytes = load(&counts->freed_bytes);
+  int64_t freed = load(&counts->freed);
+  raise_peak(&counts->peak_bytes, add(&counts->made_bytes, bytes) - freed_bytes);
+  raise_peak(&counts->peak_count, add(&counts->made, count) - freed);
 }
 
-static void count_freed(int64_t count, int64_t bytes) {
-  add(&counts.freed_bytes, bytes);
-  add(&counts.freed, count);
+static void count_freed(tt_pjrt_device* device, int64_t count, int64_t bytes) {
+  add(&device->counts.freed_bytes, bytes);
+  add(&device->counts.freed, count);
 }
 
-void tt_buffer_stats_get(tt_buffer_stats* out_stats) {
-  int64_t freed_bytes = load(&counts.freed_bytes);
-  int64_t freed = load(&counts.freed);
-  int64_t made_bytes = load(&counts.made_bytes);
-  int64_t made = load(&counts.made);
+void tt_buffer_stats_get(const tt_pjrt_device* device, tt_buffer_stats* out_stats) {
+  const tt_buffer_counts* counts = &device->counts;
+  int64_t freed_bytes = load(&counts->freed_bytes);
+  int64_t freed = load(&counts->freed);
+  int64_t made_bytes = load(&counts->made_bytes);
+  int64_t made = load(&counts->made);
   *out_stats = (tt_buffer_stats){.bytes = made_bytes - freed_bytes,
-                                 .peak_bytes = load(&counts.peak_bytes),
+                                 .peak_bytes = load(&counts->peak_bytes),
                                  .allocated_bytes = made_bytes,
                                  .freed_bytes = freed_bytes,
                                  .count = made - freed,
-                                 .peak_count = load(&counts.peak_count),
+                                 .peak_count = load(&counts->peak_count),
                                  .allocations = made,
                                  .frees = freed};
 }
 
-void tt_buffer_stats_reset_peak(void) {
+void tt_buffer_stats_reset_peak(tt_pjrt_device* device) {
+  tt_buffer_counts* counts = &device->counts;
   tt_buffer_stats now;
-  tt_buffer_stats_get(&now);
-  atomic_store_explicit(&counts.peak_bytes, now.bytes, memory_order_relaxed);
-  atomic_store_explicit(&counts.peak_count, now.count, memory_order_relaxed);
+  tt_buffer_stats_get(device, &now);
+  atomic_store_explicit(&counts->peak_bytes, now.bytes, memory_order_relaxed);
+  atomic_store_explicit(&counts->peak_count, now.count, memory_order_relaxed);
 }
 
 // ---- life ---------------------------------------------------------------------------------------------------------
@@ -73,7 +66,7 @@ static void destroy(void* obj) {
     tt_pjrt_ignore(TT_PJRT_CALL(buffer->client->api, PJRT_Buffer_Destroy, &args));
   }
   if (!atomic_load_explicit(&buffer->given_up, memory_order_relaxed)) {
-    count_freed(1, buffer->bytes);
+    count_freed(buffer->device, 1, buffer->bytes);
   }
   tt_client_release(buffer->client);
   free(buffer);
@@ -82,13 +75,13 @@ TT_OBJ_KIND(buffer_kind, "buffer", destroy);
 
 tt_buffer* tt_buffer_adopt(tt_client* client, tt_pjrt_device* device, PJRT_Buffer* raw, const tt_type* type,
                            int64_t bytes) {
-  tt_buffer* buffer = tt_obj_create(&buffer_kind, sizeof *buffer);
+  tt_buffer* buffer = tt_obj_create_open(&buffer_kind, sizeof *buffer, offsetof(tt_buffer, type));
   tt_client_retain(client);
   buffer->client = client;
   buffer->device = device;
   buffer->buffer = raw;
   buffer->bytes = bytes;
-  buffer->type = *type;
+  tt_type_copy(&buffer->type, type);
   return buffer;
 }
 
@@ -96,7 +89,7 @@ void tt_buffer_note_donated(tt_buffer* buffer) {
   PJRT_Buffer_IsDeleted_Args args = {.buffer = buffer->buffer};
   tt_status status = TT_PJRT_CALL(buffer->client->api, PJRT_Buffer_IsDeleted, &args);
   if (status == NULL && args.is_deleted && !atomic_exchange_explicit(&buffer->given_up, true, memory_order_relaxed)) {
-    count_freed(1, buffer->bytes);
+    count_freed(buffer->device, 1, buffer->bytes);
   }
   tt_pjrt_ignore(status);
 }
@@ -176,7 +169,7 @@ tt_status tt_buffer_from_host(tt_client* client, tt_pjrt_device* device, const t
       .device = device->device};
   TT_TRY(TT_PJRT_CALL(client->api, PJRT_Client_BufferFromHostBuffer, &args));
   int64_t size = tt_type_bytes(type);
-  tt_buffer_count_made(1, size);
+  tt_buffer_count_made(device, 1, size);
   *out_buffer = tt_buffer_adopt(client, device, args.buffer, type, size);
   hand_over_host_bytes(client->api, args.done_with_host_buffer, keep, ctx);
   return NULL;
@@ -285,7 +278,7 @@ tt_status tt_buffer_copy_to_device(tt_buffer* buffer, tt_pjrt_device* device, tt
   }
   PJRT_Buffer_CopyToDevice_Args args = {.buffer = buffer->buffer, .dst_device = device->device};
   TT_TRY(TT_PJRT_CALL(buffer->client->api, PJRT_Buffer_CopyToDevice, &args));
-  tt_buffer_count_made(1, buffer->bytes);
+  tt_buffer_count_made(device, 1, buffer->bytes);
   *out_buffer = tt_buffer_adopt(buffer->client, device, args.dst_buffer, &buffer->type, buffer->bytes);
   return NULL;
 }

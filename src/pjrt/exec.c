@@ -261,7 +261,7 @@ tt_status tt_exec_run(tt_exec* exec, tt_pjrt_device* device, int num_inputs, tt_
         tt_buffer_note_donated(inputs[i]);
       }
     }
-    tt_buffer_count_made(exec->output_count, exec->total_output_bytes);
+    tt_buffer_count_made(on, exec->output_count, exec->total_output_bytes);
     for (int i = 0; i < exec->output_count; ++i) {
       out_outputs[i] = tt_buffer_adopt(exec->client, on, raw_outputs[i], &exec->output_types[i], exec->output_bytes[i]);
     }

@@ -20,7 +20,19 @@ struct tt_plugin {
   int major, minor;
 };
 
+// What buffers a device has made and freed. Two counters up and two down, and what is held is their difference: half the
+// atomic additions. Makers write the first line, freers the other one.
+typedef struct tt_buffer_counts {
+  _Atomic int64_t made_bytes;
+  _Atomic int64_t made;
+  _Atomic int64_t peak_bytes, peak_count;
+  char other_line[64];
+  _Atomic int64_t freed_bytes;
+  _Atomic int64_t freed;
+} tt_buffer_counts;
+
 struct tt_pjrt_device {
+  tt_buffer_counts counts;
   tt_client* client;  // borrowed: the client owns the device
   PJRT_Device* device;
   int id;
@@ -108,7 +120,7 @@ TT_NODISCARD tt_status tt_pjrt_compile_options(const tt_compile_options* options
 // buffer.c: wraps PJRT buffers that a launch has made, and counts them.
 tt_buffer* tt_buffer_adopt(tt_client* client, tt_pjrt_device* device, PJRT_Buffer* raw, const tt_type* type,
                            int64_t bytes);
-void tt_buffer_count_made(int64_t count, int64_t bytes);
+void tt_buffer_count_made(tt_pjrt_device* device, int64_t count, int64_t bytes);
 void tt_buffer_note_donated(tt_buffer* buffer);  // stops counting it if the plugin has taken its memory
 
 // event.c: owns `raw` from here on.

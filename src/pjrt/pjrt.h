@@ -120,13 +120,13 @@ TT_NODISCARD tt_status tt_buffer_await(tt_buffer* buffer);  // blocks; the produ
 TT_NODISCARD tt_status tt_buffer_ready_event(tt_buffer* buffer, tt_event** out_event);
 // The same, but NULL if the buffer is ready already.
 TT_NODISCARD tt_status tt_buffer_pending_event_or_null(tt_buffer* buffer, tt_event** out_event);
-// Bytes held by live buffers of all devices of the process, their peak since the last reset, and counters.
+// Bytes held by live buffers of a device, their peak since the last reset, and counters.
 typedef struct tt_buffer_stats {
   int64_t bytes, peak_bytes, allocated_bytes, freed_bytes;  // the last two count up for ever
   int64_t count, peak_count, allocations, frees;
 } tt_buffer_stats;
-void tt_buffer_stats_get(tt_buffer_stats* out_stats);
-void tt_buffer_stats_reset_peak(void);
+void tt_buffer_stats_get(const tt_pjrt_device* device, tt_buffer_stats* out_stats);
+void tt_buffer_stats_reset_peak(tt_pjrt_device* device);
 
 // ---- events ---------------------------------------------------------------------------------------------------------------------
 TT_NODISCARD tt_status tt_event_await(tt_event* event);

@@ -108,22 +108,22 @@ tt_status tt_call_run(tt_call* call, tt_outputs* out_outputs, bool* out_hit) {
   if (status == NULL && plan != NULL) {
     status = serve_locked(plan, &bound, mode, where, out_outputs, &wait, &full);
     *out_hit = true;
-    tt_obj_retain(plan);
+    if (mode == TT_MODE_DEBUG) {
+      tt_obj_retain(plan);
+    }
   }
   tt_unlock();
   if (__builtin_expect(wait != NULL, 0)) {
     tt_status_free(tt_pending_await_release(wait));  // a failed launch reports through its own outputs
   }
-  if (*out_hit && status == NULL && mode == TT_MODE_DEBUG) {
-    status = await_call(&bound, plan, out_outputs, where);
+  if (*out_hit && mode == TT_MODE_DEBUG) {
+    status = status == NULL ? await_call(&bound, plan, out_outputs, where) : status;
+    tt_obj_release(plan);
   }
   if (full && status == NULL) {
     tt_device* d;
     status = tt_device_get(call->device, &d);
     status = status == NULL ? tt_fuse_flush(d) : status;
-  }
-  if (*out_hit) {
-    tt_obj_release(plan);
   }
   tt_bound_deinit(&bound);
   return status;

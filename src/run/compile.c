@@ -7,6 +7,7 @@
 
 #include "base/knobs.h"
 #include "cache/program.h"
+#include "cache/warm.h"
 #include "run/call.h"
 
 // For the CPU plugins: the first halves compile time, the second makes max and min pass NaN on. A plugin that does not know the
@@ -14,20 +15,35 @@
 static const char cpu_options[] = "xla_cpu_use_fusion_emitters=false xla_cpu_enable_fast_min_max=false";
 static _Atomic bool cpu_options_refused;
 
-tt_status tt_compile(tt_device* device, const char* name, const char* text, tt_exec** out_exec) {
+enum { OPTIONS_SIZE = 4096 };
+
+static bool choose_options(tt_client* client, tt_compile_options* out, char text[OPTIONS_SIZE]) {
   const char* user = tt_knobs()->xla_options;
-  char both[4096];
-  tt_compile_options options = {.xla_options = user};
-  bool tuned = tt_client_is_cpu(device->client) && !atomic_load(&cpu_options_refused);
+  *out = (tt_compile_options){.xla_options = user};
+  bool tuned = tt_client_is_cpu(client) && !atomic_load(&cpu_options_refused);
   if (tuned) {
-    snprintf(both, sizeof both, "%s %s", cpu_options, user != NULL ? user : "");
-    options.xla_options = both;
+    snprintf(text, OPTIONS_SIZE, "%s %s", cpu_options, user != NULL ? user : "");
+    out->xla_options = text;
   }
+  return tuned;
+}
+
+void tt_compile_warm(tt_client* client) {
+  tt_compile_options options;
+  char text[OPTIONS_SIZE];
+  choose_options(client, &options, text);
+  tt_warm_start(client, NULL, &options);
+}
+
+tt_status tt_compile(tt_device* device, const char* name, const char* text, tt_exec** out_exec) {
+  tt_compile_options options;
+  char chosen[OPTIONS_SIZE];
+  bool tuned = choose_options(device->client, &options, chosen);
   tt_status status = tt_program_get(device->client, name, text, &options, out_exec);
   if (status != NULL && tuned && strstr(tt_status_text(status), "xla_cpu_") != NULL) {
     tt_status_free(status);
     atomic_store(&cpu_options_refused, true);
-    options.xla_options = user;
+    options.xla_options = tt_knobs()->xla_options;
     status = tt_program_get(device->client, name, text, &options, out_exec);
   }
   return status;

@@ -49,6 +49,9 @@ struct tt_device {
   tt_check_site* sites;
 };
 
+// Starts to load ahead what this script used in its last run (cache/warm.h), with the options that tt_compile uses.
+void tt_compile_warm(tt_client* client);
+
 void tt_lock(void);
 void tt_unlock(void);
 

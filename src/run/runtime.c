@@ -10,6 +10,7 @@
 #include "base/knobs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cache/warm.h"
 #include "run/device.h"
 #include "run/fuse.h"
 
@@ -136,6 +137,9 @@ tt_status tt_runtime_start(void) {
     status = start_locked();
     if (status == NULL) {
       rt.generation = tt_fork_generation();
+      if (tt_knobs()->cache_ahead) {
+        tt_compile_warm(rt.client);
+      }
       __atomic_store_n(&rt.started, true, __ATOMIC_RELEASE);
     } else {
       rt.failed = true;
@@ -163,6 +167,7 @@ static void clear_device_locked(tt_device* d) {
 }
 
 void tt_runtime_stop(void) {
+  tt_warm_finish();
   tt_memory_cache_clear();
   tt_mutex_lock(&rt.start_lock);
   tt_lock();
@@ -278,7 +283,7 @@ tt_status tt_device_memory(tt_device* device, int64_t* out_free, int64_t* out_to
   if (status != NULL || limit <= 0) {
     tt_status_free(status);
     tt_buffer_stats stats;
-    tt_buffer_stats_get(&stats);
+    tt_buffer_stats_get(device->pjrt, &stats);
     used = stats.bytes;
     limit = tt_knobs()->memory_mib > 0 ? tt_knobs()->memory_mib << 20
                                        : (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);

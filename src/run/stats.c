@@ -7,6 +7,7 @@
 #include "cache/program.h"
 #include "pjrt/pjrt.h"
 #include "run/counters.h"
+#include "run/device.h"
 #include "tt/device.h"
 
 void tt_stats_get(tt_stats* out_stats) {
@@ -31,14 +32,33 @@ void tt_stats_get(tt_stats* out_stats) {
   };
 }
 
-void tt_memory_get(tt_memory* out_memory) {
+// NULL before the first use: nothing was made then, and asking must not start the runtime.
+static tt_pjrt_device* started_device(int index) {
+  tt_device* device = NULL;
+  if (!tt_runtime_started()) {
+    return NULL;
+  }
+  tt_status status = tt_device_get(index, &device);
+  tt_status_free(status);
+  return status == NULL ? device->pjrt : NULL;
+}
+
+void tt_memory_get(int device, tt_memory* out_memory) {
+  tt_pjrt_device* on = started_device(device);
+  *out_memory = (tt_memory){0};
+  if (on == NULL) {
+    return;
+  }
   tt_buffer_stats s;
-  tt_buffer_stats_get(&s);
+  tt_buffer_stats_get(on, &s);
   *out_memory = (tt_memory){s.bytes, s.peak_bytes, s.allocated_bytes, s.freed_bytes,
                             s.count, s.peak_count, s.allocations,     s.frees};
 }
-void tt_memory_reset_peak(void) {
-  tt_buffer_stats_reset_peak();
+void tt_memory_reset_peak(int device) {
+  tt_pjrt_device* on = started_device(device);
+  if (on != NULL) {
+    tt_buffer_stats_reset_peak(on);
+  }
 }
 
 const char* tt_cache_folder(void) {

@@ -350,12 +350,19 @@ try:
     a + b
 except RuntimeError as error:
     print("same device" in str(error))
+before = [torch.tpu.memory_allocated(i) for i in range(2)]
+c = torch.ones(1024, device="tpu:1")
+print([torch.tpu.memory_allocated(i) - before[i] for i in range(2)])
+torch.tpu.reset_peak_memory_stats(1)
+torch.ones(1 << 20, device="tpu:0")
+print(torch.tpu.max_memory_allocated(1) == torch.tpu.memory_allocated(1), torch.tpu.max_memory_allocated(0) > 1 << 22)
 """
     out = run_python(code, TORCH_TPU_CPU_DEVICES="2").splitlines()
     if out[0] != "2":
         pytest.skip("this plugin shows one device only")
     assert out[1] == "tpu:1 tpu:1 [0.0, 2.0, 4.0, 6.0] [0.0, 1.0, 2.0, 3.0] tpu:0"
-    assert out[2:] == ["tpu:1 1", "[[0, 1, 2, 3], [0, 1, 2, 3]]", "True"]
+    assert out[2:5] == ["tpu:1 1", "[[0, 1, 2, 3], [0, 1, 2, 3]]", "True"]
+    assert out[5:] == ["[0, 4096]", "True True"]
 
 
 # ---- finding a plugin -----------------------------------------------------------------------------------------------------------

@@ -158,15 +158,15 @@ TEST(pjrt, a_donated_input_is_gone_and_not_counted) {
   tt_buffer_stats before;
   tt_buffer_stats after;
   float got[3];
-  tt_buffer_stats_get(&before);
+  tt_buffer_stats_get(tt_client_device(s.client, 0), &before);
   EXPECT_OK(tt_exec_run(s.sum, NULL, 2, s.in, (const bool[]){true, false}, &out));
-  tt_buffer_stats_get(&after);
+  tt_buffer_stats_get(tt_client_device(s.client, 0), &after);
   EXPECT_EQ_INT(after.bytes, before.bytes);
   EXPECT_EQ_INT(fake()->bytes_in_use(), 24);
   EXPECT_STATUS(tt_buffer_to_host(s.in[0], got, sizeof got), TT_INVALID_ARGUMENT, "deleted or donated");
   expect_values(out, 11, 13, 15);
   tt_buffer_release(out);
-  tt_buffer_stats_get(&after);
+  tt_buffer_stats_get(tt_client_device(s.client, 0), &after);
   EXPECT_EQ_INT(after.bytes, before.bytes - 12);
   close_fake(&s);
 }
@@ -176,10 +176,10 @@ TEST(pjrt, a_refused_launch_leaves_its_inputs) {
   tt_buffer* out = NULL;
   tt_buffer_stats before;
   tt_buffer_stats after;
-  tt_buffer_stats_get(&before);
+  tt_buffer_stats_get(tt_client_device(s.client, 0), &before);
   fake()->fail("PJRT_LoadedExecutable_Execute", 1, TT_INTERNAL, "no launch");
   EXPECT_STATUS(tt_exec_run(s.sum, NULL, 2, s.in, (const bool[]){true, false}, &out), TT_INTERNAL, "no launch");
-  tt_buffer_stats_get(&after);
+  tt_buffer_stats_get(tt_client_device(s.client, 0), &after);
   EXPECT_EQ_INT(after.bytes, before.bytes);
   EXPECT_EQ_INT(after.allocations, before.allocations);
   expect_values(s.in[0], 1, 2, 3);

@@ -103,13 +103,13 @@ TEST(index, a_loop_over_checked_calls_makes_nothing_new) {
   tt_memory after;
   tt_stats first;
   tt_stats last;
-  tt_memory_get(&before);
+  tt_memory_get(0, &before);
   tt_stats_get(&first);
   for (int i = 0; i < 20; ++i) {
     EXPECT_OK(take(&s.values, &s.good, &s.z));
     drop(&s.z);
   }
-  tt_memory_get(&after);
+  tt_memory_get(0, &after);
   tt_stats_get(&last);
   EXPECT_EQ_INT(after.count, before.count);
   EXPECT_EQ_INT(last.compiled, first.compiled);

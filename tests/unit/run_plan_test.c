@@ -176,12 +176,12 @@ TEST(run, an_in_place_call_reuses_the_memory_nobody_else_holds) {
   EXPECT_OK(add_in_place(&x, &y, 1));
   tt_memory before;
   tt_memory after;
-  tt_memory_get(&before);
-  tt_memory_reset_peak();
+  tt_memory_get(0, &before);
+  tt_memory_reset_peak(0);
   for (int i = 0; i < 10; ++i) {
     EXPECT_OK(add_in_place(&x, &y, 1));
   }
-  tt_memory_get(&after);
+  tt_memory_get(0, &after);
   EXPECT_EQ_INT(after.bytes, before.bytes);
   EXPECT_EQ_INT(after.frees - before.frees, 10);
   EXPECT_F32(&x, 3, 12, 24, 36);
