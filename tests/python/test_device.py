@@ -442,3 +442,51 @@ def test_version_matches_metadata():
 
     assert importlib.metadata.version("torchtpu") == torch_tpu.__version__
     assert json.dumps(copy.copy(torch.tpu.stats()))  # plain numbers
+
+
+# ---- when things go wrong -------------------------------------------------------------------------------------------------------
+def warnings_of(stderr):
+    return [line for line in stderr.splitlines() if "UserWarning" in line]
+
+
+def test_a_full_disk_gives_one_warning_and_work_goes_on(tmp_path):
+    code = """
+import resource, torch
+resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+x = torch.arange(3.0, device="tpu")
+print((x + 1).tolist(), (x * 2).tolist(), x.exp().sum().item() > 0)
+"""
+    environment = {**os.environ, "TORCH_TPU_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120)
+    assert done.stdout.strip() == "[1.0, 2.0, 3.0] [0.0, 2.0, 4.0] True", done.stderr
+    (warning,) = warnings_of(done.stderr)
+    assert "cache is not written" in warning and "File too large" in warning and str(tmp_path) in warning
+
+
+def test_a_cache_folder_that_cannot_be_made_gives_one_warning(tmp_path):
+    (tmp_path / "file").write_text("")
+    code = 'import torch; x = torch.arange(3.0, device="tpu"); print((x + 1).tolist(), (x * 2).tolist())'
+    environment = {**os.environ, "TORCH_TPU_CACHE_DIR": str(tmp_path / "file" / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120)
+    assert done.stdout.strip() == "[1.0, 2.0, 3.0] [0.0, 2.0, 4.0]", done.stderr
+    (warning,) = warnings_of(done.stderr)
+    assert "cannot make" in warning and "Not a directory" in warning
+
+
+def test_ctrl_c_during_a_compile():
+    code = """
+import os, signal, threading, torch
+x = torch.rand(24, 24, device="tpu")
+x.sum().item()
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()  # within the compilation, which takes a second
+try:
+    torch.linalg.svd(x)
+    for _ in range(10_000_000):
+        pass
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+u, s, v = torch.linalg.svd(x)
+print(torch.allclose(u @ torch.diag(s) @ v, x, atol=1e-4))
+"""
+    assert run_python(code, TORCH_TPU_CACHE_DIR="none").splitlines() == ["interrupted", "True"]
