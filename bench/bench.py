@@ -24,13 +24,14 @@ ROOT = HERE.parent
 JAX_PYTHON = os.environ.get("BENCH_JAX_PYTHON", str(ROOT.parent / "venv-jax" / "bin" / "python"))
 BEGIN, END = "<!-- bench: written by ./dev bench --write -->", "<!-- /bench -->"
 
-QUICK = ["add", "add_in_place", "times_number", "view", "chain", "new_programs"]
+QUICK = ["add", "add_in_place", "times_number", "view", "index", "chain", "new_programs"]
 # case, what it is, unit, limit (value, system it is a ratio to or None)
 ROWS = [
     ("add", "`x + y`, 16x16", "us", [(3.0, None), (0.65, "jax")]),
     ("add_in_place", "`x.add_(y)`", "us", [(3.5, None)]),
     ("times_number", "`x * 0.3`", "us", [(3.5, None)]),
     ("view", "`x[3:9, 2:7].t() + 1`", "us", [(9.0, None)]),
+    ("index", "`x.index_select(0, i)`, 16 of 64 rows, indexes checked", "us", []),
     ("chain", "60 ops in a chain, an op", "us", []),
     ("new_programs", "programs made when a number, an offset, a seed changes", "", [(0, None)]),
     ("growth", "resident memory after 100,000 calls, growth", "MiB", [(2.0, None)]),

@@ -29,6 +29,8 @@ def host_cost(step, calls=CALLS):
 def main():
     x = jax.random.uniform(jax.random.key(0), (16, 16))
     y = jax.random.uniform(jax.random.key(1), (16, 16))
+    table = jax.random.uniform(jax.random.key(2), (64, 16))
+    rows = jax.numpy.arange(0, 64, 4)
     held = [x]
 
     def add_to_held():  # arrays of JAX do not change: the nearest thing to add_
@@ -48,6 +50,7 @@ def main():
         "add_in_place": lambda: host_cost(add_to_held),
         "times_number": lambda: host_cost(lambda: x * 0.3),
         "view": lambda: host_cost(lambda: x[3:9, 2:7].T + 1),
+        "index": lambda: host_cost(lambda: jax.numpy.take(table, rows, axis=0)),
         "chain": lambda: host_cost(chain, CALLS // 40) / 60,
     }
     chosen = sys.argv[1:] or list(cases)

@@ -60,6 +60,13 @@ def view(device):
     return host_cost(device, lambda: x[3:9, 2:7].t() + 1)
 
 
+def index(device):
+    """16 rows of 64 by a tensor of indexes: on tpu each call also checks that they are in range."""
+    x = torch.rand(64, 16, device=device)
+    rows = torch.arange(0, 64, 4, device=device)
+    return host_cost(device, lambda: torch.index_select(x, 0, rows))
+
+
 def chain(device):
     """60 ops, each on the one before; microseconds an op."""
     x, y = square(device)
@@ -176,7 +183,7 @@ def decode_ms(device):
     return statistics.median(times[8:])
 
 
-CASES = [add, add_in_place, times_number, view, chain, new_programs, growth, prompt_ms, decode_ms]
+CASES = [add, add_in_place, times_number, view, index, chain, new_programs, growth, prompt_ms, decode_ms]
 
 
 def main():
