@@ -14,6 +14,7 @@ namespace tt {
 namespace {
 
 thread_local int this_device = 0;
+thread_local bool this_thread_noted = false;
 thread_local std::vector<c10::StreamId> this_stream;  // by device; 0 is the default stream
 std::atomic<c10::StreamId> last_stream{0};
 
@@ -33,6 +34,10 @@ class TpuGuard final : public c10::impl::DeviceGuardImplInterface {
   c10::Device getDevice() const override { return {kTpu, static_cast<c10::DeviceIndex>(this_device)}; }
   void setDevice(c10::Device device) const override {
     TORCH_INTERNAL_ASSERT(device.type() == kTpu);
+    if (C10_UNLIKELY(!this_thread_noted)) {
+      this_thread_noted = true;
+      note_thread();
+    }
     if (device.index() < 0 || device.index() == this_device) {
       return;
     }

@@ -324,46 +324,55 @@ PyObject* memory_cache_clear(PyObject*, PyObject*) {
   return none();
 }
 
+PyObject* await_backward(PyObject*, PyObject*) {
+  {
+    const NoGil no_gil;
+    await_backward_threads();
+  }
+  return none();
+}
+
 PyObject* set_finder_callable(PyObject*, PyObject* arg) {
   set_finder(arg);
   return none();
 }
 
 PyMethodDef methods[] = {
-    {"flush",              flush,                                                              METH_NOARGS,   "Fused mode: runs what is recorded."                             },
-    {"graph_create",       graph_create,                                                       METH_VARARGS,  "(name, callable) -> graph"                                      },
+    {"flush",              flush,                                                              METH_NOARGS,   "Fused mode: runs what is recorded."                              },
+    {"graph_create",       graph_create,                                                       METH_VARARGS,  "(name, callable) -> graph"                                       },
     {"graph_call",         reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(graph_call)), METH_FASTCALL,
-     "(graph, tensors read, tensors written, integers) -> list"                                                                                                                },
-    {"available",          available,                                                          METH_NOARGS,   "A plugin can be found; does not start the runtime."             },
-    {"started",            started,                                                            METH_NOARGS,   "The runtime has started."                                       },
-    {"in_bad_fork",        in_bad_fork,                                                        METH_NOARGS,   "The runtime had started before a fork made this process."       },
-    {"start",              start,                                                              METH_NOARGS,   "Starts the runtime."                                            },
-    {"plugin_path",        plugin_path,                                                        METH_NOARGS,   "The plugin that is or would be used."                           },
-    {"describe",           describe_runtime,                                                   METH_NOARGS,   "What is running: plugin, platform, devices. Starts the runtime."},
-    {"device_count",       device_count,                                                       METH_NOARGS,   "Devices; 0 if the runtime cannot start."                        },
-    {"get_device",         get_device,                                                         METH_NOARGS,   "This thread's current device."                                  },
-    {"exchange_device",    exchange_device,                                                    METH_O,        "Sets the current device, returns the one before."               },
-    {"synchronize",        synchronize,                                                        METH_O,        "Waits for a device; -1 is the current one."                     },
-    {"mem_get_info",       mem_get_info,                                                       METH_O,        "(free, total) bytes of a device; -1 is the current one."        },
-    {"default_generator",  default_generator_of,                                               METH_O,        "A device's default generator."                                  },
-    {"seed_all",           seed_all,                                                           METH_O,        "Seeds all devices' default generators; starts nothing."         },
-    {"is_pinned",          pinned,                                                             METH_O,        "An address lies in pinned host memory."                         },
-    {"mode_get",           mode_get,                                                           METH_NOARGS,   "0 strict, 1 debug, 2 fused."                                    },
-    {"mode_set",           mode_set,                                                           METH_O,        "0 strict, 1 debug."                                             },
-    {"precision_set",      precision_set,                                                      METH_O,        "Precision of f32 products: 0 default, 1 high, 2 highest."       },
-    {"stats",              stats,                                                              METH_NOARGS,   "Counters since the start."                                      },
-    {"fallbacks",          fallbacks,                                                          METH_NOARGS,   "Calls that ran on the CPU, by op."                              },
-    {"fallbacks_clear",    fallbacks_clear,                                                    METH_NOARGS,   "Forgets them."                                                  },
-    {"live_objects",       live_objects,                                                       METH_NOARGS,   "Live objects of the C side, by kind."                           },
-    {"ops",                ops,                                                                METH_NOARGS,   "The op table: (schema, route, note, topic)."                    },
-    {"knobs",              knobs,                                                              METH_NOARGS,   "Environment variables: (name, type, help, value)."              },
-    {"cache_folder",       cache_folder,                                                       METH_NOARGS,   "The disk cache's folder, None if it is off."                    },
-    {"cache_usage",        cache_usage,                                                        METH_NOARGS,   "(files, bytes) of the disk cache."                              },
-    {"cache_clear",        cache_clear,                                                        METH_NOARGS,   "Removes the files of the disk cache."                           },
-    {"memory_cache_clear", memory_cache_clear,                                                 METH_NOARGS,   "Forgets plans and programs held in memory."                     },
-    {"process_group",      process_group,                                                      METH_VARARGS,  "(gloo backend, timeout in ms) -> backend tpu_dist around it"    },
-    {"set_finder",         set_finder_callable,                                                METH_O,        "Sets the function that finds a plugin."                         },
-    {nullptr,              nullptr,                                                            0,             nullptr                                                          },
+     "(graph, tensors read, tensors written, integers) -> list"                                                                                                                 },
+    {"available",          available,                                                          METH_NOARGS,   "A plugin can be found; does not start the runtime."              },
+    {"started",            started,                                                            METH_NOARGS,   "The runtime has started."                                        },
+    {"in_bad_fork",        in_bad_fork,                                                        METH_NOARGS,   "The runtime had started before a fork made this process."        },
+    {"start",              start,                                                              METH_NOARGS,   "Starts the runtime."                                             },
+    {"plugin_path",        plugin_path,                                                        METH_NOARGS,   "The plugin that is or would be used."                            },
+    {"describe",           describe_runtime,                                                   METH_NOARGS,   "What is running: plugin, platform, devices. Starts the runtime." },
+    {"device_count",       device_count,                                                       METH_NOARGS,   "Devices; 0 if the runtime cannot start."                         },
+    {"get_device",         get_device,                                                         METH_NOARGS,   "This thread's current device."                                   },
+    {"exchange_device",    exchange_device,                                                    METH_O,        "Sets the current device, returns the one before."                },
+    {"synchronize",        synchronize,                                                        METH_O,        "Waits for a device; -1 is the current one."                      },
+    {"mem_get_info",       mem_get_info,                                                       METH_O,        "(free, total) bytes of a device; -1 is the current one."         },
+    {"default_generator",  default_generator_of,                                               METH_O,        "A device's default generator."                                   },
+    {"seed_all",           seed_all,                                                           METH_O,        "Seeds all devices' default generators; starts nothing."          },
+    {"is_pinned",          pinned,                                                             METH_O,        "An address lies in pinned host memory."                          },
+    {"mode_get",           mode_get,                                                           METH_NOARGS,   "0 strict, 1 debug, 2 fused."                                     },
+    {"mode_set",           mode_set,                                                           METH_O,        "0 strict, 1 debug."                                              },
+    {"precision_set",      precision_set,                                                      METH_O,        "Precision of f32 products: 0 default, 1 high, 2 highest."        },
+    {"stats",              stats,                                                              METH_NOARGS,   "Counters since the start."                                       },
+    {"fallbacks",          fallbacks,                                                          METH_NOARGS,   "Calls that ran on the CPU, by op."                               },
+    {"fallbacks_clear",    fallbacks_clear,                                                    METH_NOARGS,   "Forgets them."                                                   },
+    {"live_objects",       live_objects,                                                       METH_NOARGS,   "Live objects of the C side, by kind."                            },
+    {"ops",                ops,                                                                METH_NOARGS,   "The op table: (schema, route, note, topic)."                     },
+    {"knobs",              knobs,                                                              METH_NOARGS,   "Environment variables: (name, type, help, value)."               },
+    {"cache_folder",       cache_folder,                                                       METH_NOARGS,   "The disk cache's folder, None if it is off."                     },
+    {"cache_usage",        cache_usage,                                                        METH_NOARGS,   "(files, bytes) of the disk cache."                               },
+    {"cache_clear",        cache_clear,                                                        METH_NOARGS,   "Removes the files of the disk cache."                            },
+    {"memory_cache_clear", memory_cache_clear,                                                 METH_NOARGS,   "Forgets plans and programs held in memory."                      },
+    {"await_backward",     await_backward,                                                     METH_NOARGS,   "Waits until PyTorch's backward threads hold nothing of Python's."},
+    {"process_group",      process_group,                                                      METH_VARARGS,  "(gloo backend, timeout in ms) -> backend tpu_dist around it"     },
+    {"set_finder",         set_finder_callable,                                                METH_O,        "Sets the function that finds a plugin."                          },
+    {nullptr,              nullptr,                                                            0,             nullptr                                                           },
 };
 
 PyModuleDef definition = {

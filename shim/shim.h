@@ -59,6 +59,10 @@ bool is_pinned(const void* data);
 void resize_storage(c10::StorageImpl* storage, size_t bytes);
 void finish_copies();
 
+// autograd.cpp: a thread used the device for the first time; waits until backward threads have freed the graphs they ran.
+void note_thread();
+void await_backward_threads() noexcept;
+
 // generator.cpp: the C generator behind an at::Generator; NULL for none.
 tt_generator* generator_of(const std::optional<at::Generator>& generator);
 const at::Generator& default_generator(int device);

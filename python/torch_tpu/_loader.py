@@ -4,6 +4,7 @@
 
 Nothing is started here, and nothing is raised: an exception would break `import torch` for everybody."""
 
+import atexit
 import os
 import sys
 import warnings
@@ -33,6 +34,7 @@ def _register():
     from torch_tpu import _C, _plugin
 
     _C.set_finder(_plugin.find)
+    atexit.register(_C.await_backward)
     torch.utils.rename_privateuse1_backend("tpu")
 
     from torch_tpu import _backends, _device
