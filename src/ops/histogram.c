@@ -7,14 +7,16 @@
 #include "ops/reduce.h"
 
 TT_OP(histc, "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor") {
-  tt_val x = tt_flatten(b, tt_arg_as(L, 0, tt_dtype_compute(tt_arg_info(L, 0)->dtype)));
-  if (!tt_dtype_is_float(tt_dtype_of(b, x))) {
-    tt_unsupported(L, "a histogram of integers");
+  tt_dtype dtype = tt_arg_info(L, 0)->dtype;
+  if (dtype == TT_BOOL || tt_dtype_is_complex(dtype)) {
+    tt_unsupported(L, "a histogram of truth values or complex numbers");
     return;
   }
+  // Integers, which PyTorch counts on accelerators only, by exact positions rounded down.
+  tt_val x = tt_flatten(b, tt_arg_as(L, 0, tt_dtype_is_float(dtype) ? tt_dtype_compute(dtype) : TT_I64));
   int64_t bins = tt_arg_int(L, 1);
-  double from = tt_arg_float(L, 2);
-  double to = tt_arg_float(L, 3);
+  double from = tt_dtype_is_float(dtype) ? tt_arg_float(L, 2) : trunc(tt_arg_float(L, 2));
+  double to = tt_dtype_is_float(dtype) ? tt_arg_float(L, 3) : trunc(tt_arg_float(L, 3));
   tt_val low = tt_like_f(b, x, from);
   tt_val high = tt_like_f(b, x, to);
   if (from == to && tt_dim_of(b, x, 0) > 0) {
