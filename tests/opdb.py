@@ -1,85 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's whole operator database on tpu, each entry isolated: a crash or a hang costs that entry alone.
+"""PyTorch's databases of operators, modules, optimizers and lists on tpu, each entry isolated (isolate.py).
 
-    python tests/opdb.py                        f32, forward, gradient, in-place, out=, errors; a few samples an entry
-    python tests/opdb.py --full --report docs/coverage.md
-    python tests/opdb.py --only softmax,mm
+    python tests/opdb.py                        what ./dev test runs: f32 with its kinds, the other dtypes by fixed samples, ...
+    python tests/opdb.py --full --report docs/coverage.md      everything; resumed where it was interrupted, if nothing was built since
+    python tests/opdb.py --only softmax,mm --dtypes bfloat16,int64 --kinds forward
 
-Workers are processes that take one entry after another; one that dies or takes too long is replaced. Expected failures stand in
-tests/opdb_expected.txt, `entry kind dtype: reason`; one that passes is an error. The last line is "N passed, N failed"."""
+Expected failures stand in tests/opdb_expected.txt, `entry kind dtype: reason`; one that passes with all its samples is an error. The last
+line is "N passed, N failed"."""
 import argparse
 import collections
+import hashlib
+import importlib
 import json
 import os
 import pathlib
-import queue
-import subprocess
 import sys
-import threading
+
+import isolate
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXPECTED = HERE / "opdb_expected.txt"
-QUICK = [("float32", "forward,grad,inplace,out,error")]
-FULL = [("float32", "forward,grad,inplace,out,noncontig,error")] + [
-    (dtype, "forward") for dtype in ("bfloat16", "float16", "float64", "int64", "int32", "uint8", "bool", "complex64")
+OTHER = "bfloat16,float16,float64,int64,int32,int16,int8,uint8,bool,complex64,complex128,uint16,uint32,uint64"
+# (database, dtypes, kinds, samples an entry; 0: all)
+QUICK = [
+    ("opcheck", "float32", "forward,grad,inplace,out,error", 3),
+    ("opcheck", "bfloat16,int64,bool,complex64", "forward", 1),
 ]
-
-
-def work():
-    """A worker: one JSON request a line on stdin, one JSON answer a line on stdout."""
-    sys.path.insert(0, str(HERE / "python"))
-    import warnings
-
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever an op prints is not an answer
-    warnings.filterwarnings("ignore")
-    import opcheck
-    import torch
-
-    by_title = {opcheck.title(op): op for op in opcheck.op_db}
-    for line in sys.stdin:
-        request = json.loads(line)
-        op, dtype = by_title[request["entry"]], getattr(torch, request["dtype"])
-        results = {}
-        before = dict(torch.tpu.fallbacks())
-        if dtype in op.dtypes:
-            for kind in request["kinds"].split(","):
-                try:
-                    opcheck.KINDS[kind](op, dtype, request["limit"])
-                    results[kind] = ""
-                except Exception as e:  # noqa: BLE001
-                    results[kind] = f"{type(e).__name__}: {' '.join(str(e).split())[:240]}"
-        fallbacks = sorted(k for k, n in torch.tpu.fallbacks().items() if before.get(k) != n)
-        answers.write(json.dumps({"results": results, "fallbacks": fallbacks}) + "\n")
-        answers.flush()
-
-
-class Worker:
-    def __init__(self):
-        self.start()
-
-    def start(self):
-        env = dict(os.environ, OMP_NUM_THREADS="1", TORCH_TPU_FALLBACK=os.environ.get("TORCH_TPU_FALLBACK", "silent"))
-        self.process = subprocess.Popen([sys.executable, str(HERE / "opdb.py"), "--worker"], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
-
-    def ask(self, request, timeout):
-        timer = threading.Timer(timeout, self.process.kill)
-        timer.start()
-        try:
-            self.process.stdin.write(json.dumps(request) + "\n")
-            self.process.stdin.flush()
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        alive = timer.is_alive()
-        timer.cancel()
-        if line:
-            return json.loads(line)
-        code = self.process.wait()
-        self.start()
-        why = f"killed by signal {-code}" if alive else f"no end after {timeout} s"
-        return {"results": {kind: why for kind in request["kinds"].split(",")}, "fallbacks": []}
+FULL = [
+    ("opcheck", "float32", "forward,grad,inplace,out,noncontig,error", 0),
+    ("opcheck", OTHER, "forward", 0),
+    ("opcheck", "bfloat16,float16", "grad", 0),
+    ("opcheck", "float64", "gradcheck,gradgrad,fwd_ad", 2),
+]
 
 
 def expected():
@@ -93,96 +45,127 @@ def expected():
     return found
 
 
-def run(requests, width, timeout):
-    todo, results, lock = queue.SimpleQueue(), [], threading.Lock()
-    for request in requests:
-        todo.put(request)
-
-    def loop():
-        worker = Worker()
-        while True:
-            try:
-                request = todo.get_nowait()
-            except queue.Empty:
-                break
-            answer = worker.ask(request, timeout)
-            with lock:
-                results.append((request, answer))
-        worker.process.stdin.close()
-        worker.process.wait()
-
-    threads = [threading.Thread(target=loop) for _ in range(width)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return results
+def build_id():
+    """A hash of what is tested: the extension and the checks."""
+    digest = hashlib.sha256()
+    for path in [HERE.parent / "python" / "torch_tpu" / "_C.so", *sorted(HERE.glob("*.py")), *sorted((HERE / "python").glob("op*.py"))]:
+        digest.update(path.resolve().read_bytes() if path.exists() else b"")
+    return digest.hexdigest()
 
 
-def report(path, table, reasons, fallbacks):
-    lines = ["# Coverage of PyTorch's operator database", "", "Generated by `./dev test --full` (tests/opdb.py), on the CPU plugin.", "",
-             "| dtype | kind | passed | total |", "|---|---|---|---|"]
-    for (dtype, kind), (good, total) in sorted(table.items()):
-        lines.append(f"| {dtype} | {kind} | {good} | {total} |")
-    lines += ["", "## Not passing, with the reason", ""] + [f"- {' '.join(key)}: {why}" for key, why in sorted(reasons.items())]
-    lines += ["", "## Run on the CPU", ""] + [f"- {name}: {', '.join(sorted(entries)[:6])}" for name, entries in sorted(fallbacks.items())]
-    pathlib.Path(path).write_text("\n".join(lines) + "\n")
+def resumed(path):
+    """The answers of an interrupted run with the same build, by request; starts the file over otherwise."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    if not lines or lines[0] != build_id():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(build_id() + "\n")
+        return {}
+    found = {}
+    for line in lines[1:]:
+        try:
+            request, answer = json.loads(line)
+        except ValueError:  # cut off while being written
+            continue
+        found[json.dumps(request, sort_keys=True)] = answer
+    return found
+
+
+class Count:
+    """What passed and failed, and what the report needs."""
+
+    def __init__(self):
+        self.listed = expected()
+        self.table = collections.defaultdict(lambda: [0, 0])
+        self.reasons, self.fallbacks = {}, collections.defaultdict(set)
+        self.passed = self.failed = self.known = 0
+
+    def add(self, request, answer):
+        for name in answer["fallbacks"]:
+            self.fallbacks[name].add(request["entry"])
+        for kind, why in answer["results"].items():
+            key = (request["entry"], kind, request["dtype"])
+            cell = self.table[request["database"], request["dtype"], kind]
+            cell[0] += not why
+            cell[1] += 1
+            if why and key in self.listed:
+                self.known += 1
+                self.reasons[key] = self.listed[key]
+            elif why:
+                self.failed += 1
+                self.reasons[key] = why
+                print(f"FAIL {' '.join(key)}: {why}", flush=True)
+            elif key in self.listed and request["limit"] == 0:
+                self.failed += 1
+                print(f"FAIL {' '.join(key)}: passes, but is listed in {EXPECTED.name}", flush=True)
+            else:
+                self.passed += 1
+
+    def report(self, path):
+        lines = ["# Coverage of PyTorch's databases", "", "Generated by `./dev test --full` (tests/opdb.py), on the CPU plugin.", "",
+                 "| database | dtype | kind | passed | total |", "|---|---|---|---|---|"]
+        lines += [f"| {' | '.join(key)} | {good} | {total} |" for key, (good, total) in sorted(self.table.items())]
+        lines += ["", "## Not passing, with the reason", ""]
+        lines += [f"- {' '.join(key)}: {why}" for key, why in sorted(self.reasons.items())]
+        lines += ["", "## Run on the CPU", ""]
+        lines += [f"- {name}: {', '.join(sorted(entries)[:6])}" for name, entries in sorted(self.fallbacks.items())]
+        pathlib.Path(path).write_text("\n".join(lines) + "\n")
+
+
+def titles(database, only):
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # this process only needs the names
+    sys.path.insert(0, str(HERE / "python"))
+    table = importlib.import_module(database).entries()
+    del os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"]
+    wanted = set(only.split(",")) if only else None
+    return [t for t, entry in table.items() if wanted is None or t in wanted or getattr(entry, "name", t) in wanted]
 
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("--worker", action="store_true")
     ap.add_argument("--full", action="store_true")
     ap.add_argument("--only", default="")
     ap.add_argument("--limit", type=int)
-    ap.add_argument("--dtypes", help="with --kinds: what to run instead of the usual selection")
+    ap.add_argument("--database", default="opcheck", help="with --dtypes and --kinds: what to run instead of the usual selection")
+    ap.add_argument("--dtypes")
     ap.add_argument("--kinds", default="forward")
     ap.add_argument("--width", type=int, default=2)
     ap.add_argument("--timeout", type=int, default=300, help="seconds an entry")
+    ap.add_argument("--progress", action="store_true", help="name each entry that is done on stderr")
     ap.add_argument("--report")
     args = ap.parse_args()
-    if args.worker:
-        return work()
-    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # this process only needs the names
-    from torch.testing._internal.common_methods_invocations import op_db
+    selection = [(args.database, args.dtypes, args.kinds, args.limit or 0)] if args.dtypes else FULL if args.full else QUICK
+    requests = []
+    for database, dtypes, kinds, limit in selection:
+        for title in titles(database, args.only):
+            for dtype in dtypes.split(","):
+                requests.append({"database": database, "entry": title, "dtype": dtype, "kinds": kinds,
+                                 "limit": limit if args.limit is None else args.limit})
+    count, state = Count(), HERE.parent / "build" / "opdb-full.jsonl"
+    done = resumed(state) if args.full else {}
+    todo = []
+    for request in requests:
+        answer = done.get(json.dumps(request, sort_keys=True))
+        if answer is None:
+            todo.append(request)
+        else:
+            count.add(request, answer)
 
-    del os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"]
-    titles = [f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name for op in op_db]
-    if args.only:
-        wanted = set(args.only.split(","))
-        titles = [t for t, op in zip(titles, op_db) if t in wanted or op.name in wanted]
-    limit = args.limit if args.limit is not None else 0 if args.full else 3
-    selection = [(dtype, args.kinds) for dtype in args.dtypes.split(",")] if args.dtypes else FULL if args.full else QUICK
-    requests = [{"entry": t, "dtype": dtype, "kinds": kinds, "limit": limit} for dtype, kinds in selection for t in titles]
-    listed, table, reasons, fallbacks = expected(), collections.defaultdict(lambda: [0, 0]), {}, collections.defaultdict(set)
-    passed = failed = known = 0
-    for request, answer in run(requests, args.width, args.timeout):
-        for name in answer["fallbacks"]:
-            fallbacks[name].add(request["entry"])
-        for kind, why in answer["results"].items():
-            key = (request["entry"], kind, request["dtype"])
-            cell = table[request["dtype"], kind]
-            cell[0] += not why
-            cell[1] += 1
-            if why and key in listed:
-                known += 1
-                reasons[key] = listed[key]
-            elif why:
-                failed += 1
-                reasons[key] = why
-                print(f"FAIL {' '.join(key)}: {why}", flush=True)
-            elif key in listed and limit == 0:
-                failed += 1
-                print(f"FAIL {' '.join(key)}: passes, but is listed in {EXPECTED.name}", flush=True)
-            else:
-                passed += 1
-    for name, entries in sorted(fallbacks.items()):
+    def each(request, answer):
+        count.add(request, answer)
+        if args.progress:
+            print(" ".join(request[k] for k in ("entry", "dtype", "kinds")), file=sys.stderr, flush=True)
+        if args.full:
+            with state.open("a") as f:
+                f.write(json.dumps([request, answer]) + "\n")
+
+    isolate.run(todo, args.width, args.timeout, each)
+    for name, entries in sorted(count.fallbacks.items()):
         print(f"on the CPU: {name} ({', '.join(sorted(entries)[:4])})")
-    print(f"expected failures: {known}")
+    print(f"expected failures: {count.known}")
     if args.report:
-        report(args.report, table, reasons, fallbacks)
-    print(f"{passed} passed, {failed} failed")
-    return failed != 0
+        count.report(args.report)
+    print(f"{count.passed} passed, {count.failed} failed")
+    return count.failed != 0
 
 
 if __name__ == "__main__":
