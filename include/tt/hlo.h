@@ -328,7 +328,7 @@ TT_EXPORT tt_val tt_sum_keep(tt_builder* b, tt_val x, int dim);
 TT_EXPORT tt_val tt_max_keep(tt_builder* b, tt_val x, int dim);
 // Inclusive scan along dim by log2(n) shifted steps; SUM, PROD, MAX, MIN.
 TT_EXPORT tt_val tt_cumulative(tt_builder* b, tt_reduce_kind kind, tt_val x, int dim);
-// Position (i64) of the first largest/smallest element along dim, NaN counts as largest/smallest; dim removed.
+// Position (i32; i64 where that is too small) of the first largest/smallest element along dim, NaN counts as largest/smallest; dim removed.
 TT_EXPORT tt_val tt_arg_reduce(tt_builder* b, bool largest, tt_val x, int dim, tt_val* out_values_or_null);
 // 0, 1, ... along dim, in the shape of x.
 TT_EXPORT tt_val tt_iota_like(tt_builder* b, tt_val x, tt_dtype dtype, int dim);

@@ -85,11 +85,13 @@ tt_val tt_arg_reduce(tt_builder* b, bool largest, tt_val x, int dim, tt_val* out
   tt_val results[2] = {TT_POISON, TT_POISON};
   if (tt_usable(b, "arg_reduce", 1, &x)) {
     int64_t axis = dim < 0 ? dim + tt_rank_of(b, x) : dim;
-    tt_val positions = tt_iota_like(b, x, TT_I64, (int)axis);
+    bool narrow = tt_dim_of(b, x, (int)axis) <= INT32_MAX;  // TPUs compute 64-bit integers in pieces
+    tt_dtype index = narrow ? TT_I32 : TT_I64;
+    tt_val positions = tt_iota_like(b, x, index, (int)axis);
     tt_dtype dtype = tt_dtype_of(b, x);
     // Any element ties with or beats the initial value, and any position is below the initial one.
     tt_val worst = largest ? tt_const_min(b, dtype) : tt_const_max(b, dtype);
-    tt_val inits[2] = {worst, tt_const_i(b, TT_I64, INT64_MAX)};
+    tt_val inits[2] = {worst, tt_const_i(b, index, narrow ? INT32_MAX : INT64_MAX)};
     tt_val xs[2] = {x, positions};
     if (!b->error) {
       tt_reduce_many(b, 2, xs, inits, 1, &axis, arg_body, &largest, results);
