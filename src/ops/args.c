@@ -353,7 +353,8 @@ tt_val tt_random_normal(tt_lower* L, tt_dtype dtype, int rank, const int64_t* di
   return tt_mul_f(L->b, tt_unary(L->b, TT_CHLO_ERF_INV, centred), 1.4142135623730951);
 }
 
-tt_val tt_check_index(tt_lower* L, tt_val index, int64_t size, bool wrap) {
+// The index as i64, wrapped; *out_bad: which elements are out of range, reported.
+static tt_val checked(tt_lower* L, tt_val index, int64_t size, bool wrap, tt_val* out_bad) {
   tt_builder* b = L->b;
   tt_val at = tt_convert(b, index, TT_I64);
   tt_val low = tt_test_f(b, TT_LT, at, wrap ? -(double)size : 0);
@@ -376,6 +377,18 @@ tt_val tt_check_index(tt_lower* L, tt_val index, int64_t size, bool wrap) {
     tt_val wrapped = tt_add(b, at, tt_const_i(b, TT_I64, size));
     at = tt_where(b, tt_test_f(b, TT_LT, at, 0), wrapped, at);
   }
-  at = tt_max(b, at, tt_const_i(b, TT_I64, 0));
-  return tt_min(b, at, tt_const_i(b, TT_I64, size > 0 ? size - 1 : 0));
+  *out_bad = bad;
+  return at;
+}
+
+tt_val tt_check_index(tt_lower* L, tt_val index, int64_t size, bool wrap) {
+  tt_val bad;
+  tt_val at = tt_max(L->b, checked(L, index, size, wrap, &bad), tt_const_i(L->b, TT_I64, 0));
+  return tt_min(L->b, at, tt_const_i(L->b, TT_I64, size > 0 ? size - 1 : 0));
+}
+
+tt_val tt_check_place(tt_lower* L, tt_val index, int64_t size, bool wrap) {
+  tt_val bad;
+  tt_val at = checked(L, index, size, wrap, &bad);
+  return tt_where(L->b, bad, tt_const_i(L->b, TT_I64, -1), at);
 }

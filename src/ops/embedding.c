@@ -51,7 +51,7 @@ TT_OP(embedding_renorm, "embedding_renorm(Tensor self, Tensor indices, float max
   tt_val indices = tt_flatten(b, tt_arg(L, 1));
   int64_t count = tt_dim_of(b, indices, 0);
   tt_val yes = tt_expand(b, tt_const_i(b, TT_BOOL, 1), 1, &count);
-  tt_val at = tt_safe_index(L, indices, rows, false);
+  tt_val at = tt_safe_place(L, indices, rows, false);
   tt_val named = tt_unsqueeze(b, tt_put_flat(b, tt_zeros(b, TT_BOOL, 1, &rows), at, yes, TT_COMBINE_SET), 1);
   double p = tt_arg_float(L, 3);
   tt_val size = tt_unary(b, TT_ABS, wide);

@@ -32,7 +32,7 @@ static void no_common_shape(tt_lower* L, int arg) {
                   "shape mismatch: indexing tensors could not be broadcast together with shapes %s", text);
 }
 
-tt_multi_index tt_multi_index_of(tt_lower* L, int arg, const tt_type* self, bool check) {
+tt_multi_index tt_multi_index_of(tt_lower* L, int arg, const tt_type* self, tt_index_use use) {
   tt_builder* b = tt_lower_builder(L);
   tt_multi_index m = {.indexed = 0};
   tt_val parts[TT_MAX_RANK];
@@ -48,8 +48,12 @@ tt_multi_index tt_multi_index_of(tt_lower* L, int arg, const tt_type* self, bool
     }
     adjacent &= m.indexed == 0 || m.dims[m.indexed - 1] == d - 1;
     tt_val at = tt_arg_at(L, arg, d);
-    parts[m.indexed] = check ? tt_check_index(L, at, self->dims[d], true) : tt_convert(b, at, TT_I64);
-    if (!check) {
+    if (use == TT_INDEX_READ) {
+      parts[m.indexed] = tt_check_index(L, at, self->dims[d], true);
+    } else if (use == TT_INDEX_WRITE) {
+      parts[m.indexed] = tt_check_place(L, at, self->dims[d], true);
+    } else {
+      parts[m.indexed] = tt_convert(b, at, TT_I64);
       tt_val wrapped = tt_add(b, parts[m.indexed], tt_const_i(b, TT_I64, self->dims[d]));
       parts[m.indexed] = tt_where(b, tt_test_f(b, TT_LT, parts[m.indexed], 0), wrapped, parts[m.indexed]);
     }
@@ -110,7 +114,7 @@ tt_multi_index tt_multi_index_of(tt_lower* L, int arg, const tt_type* self, bool
 static tt_val read_index(tt_lower* L, tt_builder* b, int arg, bool check) {
   tt_val x = tt_arg(L, 0);
   tt_type type = *tt_type_of(b, x);
-  tt_multi_index m = tt_multi_index_of(L, arg, &type, check);
+  tt_multi_index m = tt_multi_index_of(L, arg, &type, check ? TT_INDEX_READ : TT_INDEX_UNCHECKED);
   if (m.indexed == 0) {
     return x;
   }

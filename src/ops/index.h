@@ -19,8 +19,14 @@ typedef struct tt_multi_index {
   tt_gather_dims gather;
 } tt_multi_index;
 
-// Reads argument `arg` for a tensor of type `self`. Negative indices count from the end; `check` reports those out of range.
-tt_multi_index tt_multi_index_of(tt_lower* L, int arg, const tt_type* self, bool check);
+typedef enum tt_index_use {
+  TT_INDEX_UNCHECKED,
+  TT_INDEX_READ,   // out of range: reported, clamped
+  TT_INDEX_WRITE,  // out of range: reported, left out
+} tt_index_use;
+
+// Reads argument `arg` for a tensor of type `self`. Negative indices count from the end.
+tt_multi_index tt_multi_index_of(tt_lower* L, int arg, const tt_type* self, tt_index_use use);
 
 // "[2, 3]": dimensions as messages show them. Longer ones than `text` are cut short.
 void tt_dims_text(int rank, const int64_t* dims, size_t size, char* text);

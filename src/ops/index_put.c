@@ -62,7 +62,7 @@ static tt_val write_index(tt_lower* L, tt_builder* b, int arg, tt_val values, bo
   if (mask >= 0 && tt_type_elements(tt_type_of(b, values)) == 1) {
     return fill_mask(L, b, x, tt_arg_at(L, arg, mask), mask, values, accumulate);
   }
-  tt_multi_index m = tt_multi_index_of(L, arg, &type, check);
+  tt_multi_index m = tt_multi_index_of(L, arg, &type, check ? TT_INDEX_WRITE : TT_INDEX_UNCHECKED);
   if (m.indexed == 0) {
     values = expand_values(b, values, type.rank, type.dims);
     return accumulate ? tt_add(b, x, values) : values;
@@ -90,7 +90,7 @@ TT_OP(unsafe_index_put,
 TT_OP(put, "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor") {
   tt_type type = *tt_type_of(b, tt_arg(L, 0));
   tt_val flat = tt_flatten(b, tt_arg(L, 0));
-  tt_val at = tt_safe_index(L, tt_flatten(b, tt_arg(L, 1)), tt_dim_of(b, flat, 0), true);
+  tt_val at = tt_safe_place(L, tt_flatten(b, tt_arg(L, 1)), tt_dim_of(b, flat, 0), true);
   flat = tt_put_flat(b, flat, at, tt_flatten(b, tt_arg(L, 2)), tt_arg_bool(L, 3) ? TT_COMBINE_ADD : TT_COMBINE_SET);
   tt_out(L, 0, tt_reshape(b, flat, type.rank, type.dims));
 }
@@ -106,7 +106,7 @@ typedef struct rows {
 static rows rows_of(tt_lower* L, tt_builder* b, int source) {
   rows r = {.x = tt_at_least_1d(b, tt_arg(L, 0))};
   r.dim = tt_wrap_dim(tt_arg_int(L, 1), tt_rank_of(b, r.x));
-  r.at = tt_safe_index(L, tt_at_least_1d(b, tt_arg(L, 2)), tt_dim_of(b, r.x, r.dim), false);
+  r.at = tt_safe_place(L, tt_at_least_1d(b, tt_arg(L, 2)), tt_dim_of(b, r.x, r.dim), false);
   if (source >= 0) {
     tt_type type = *tt_type_of(b, r.x);
     type.dims[r.dim] = tt_dim_of(b, r.at, 0);
@@ -140,7 +140,7 @@ TT_OP(index_copy, "index_copy(Tensor self, int dim, Tensor index, Tensor source)
 static void index_fill(tt_lower* L, tt_builder* b, bool negative, tt_val value) {
   tt_val x = tt_at_least_1d(b, tt_arg(L, 0));
   int dim = tt_wrap_dim(tt_arg_int(L, 1), tt_rank_of(b, x));
-  tt_val at = tt_safe_index(L, tt_at_least_1d(b, tt_arg(L, 2)), tt_dim_of(b, x, dim), negative);
+  tt_val at = tt_safe_place(L, tt_at_least_1d(b, tt_arg(L, 2)), tt_dim_of(b, x, dim), negative);
   // Which rows are filled, then one select: cheaper than a scatter of rows.
   int64_t n = tt_dim_of(b, x, dim);
   int64_t count = tt_dim_of(b, at, 0);
@@ -236,7 +236,7 @@ static void scatter(tt_lower* L, tt_builder* b, tt_val src, const char* reduce, 
     return;
   }
   index = tt_at_least_1d(b, index);
-  tt_val at = tt_safe_index(L, index, tt_dim_of(b, x, dim), false);
+  tt_val at = tt_safe_place(L, index, tt_dim_of(b, x, dim), false);
   tt_type ta = *tt_type_of(b, at);
   src = tt_rank_of(b, src) == 0 ? tt_expand(b, src, ta.rank, ta.dims) : src;
   tt_val out = reduce[0] == '\0' ? tt_scatter_along(b, x, at, src, dim, TT_COMBINE_SET)

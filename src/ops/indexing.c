@@ -15,6 +15,10 @@ tt_val tt_safe_index(tt_lower* L, tt_val index, int64_t size, bool wrap) {
   return tt_narrow_index(tt_lower_builder(L), tt_check_index(L, index, size, wrap), size);
 }
 
+tt_val tt_safe_place(tt_lower* L, tt_val index, int64_t size, bool wrap) {
+  return tt_narrow_index(tt_lower_builder(L), tt_check_place(L, index, size, wrap), size);
+}
+
 static bool is_empty(tt_builder* b, tt_val x) {
   return tt_type_elements(tt_type_of(b, x)) == 0;
 }

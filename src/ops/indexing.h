@@ -13,6 +13,8 @@ typedef enum tt_combine { TT_COMBINE_SET, TT_COMBINE_ADD, TT_COMBINE_MUL, TT_COM
 tt_val tt_at_least_1d(tt_builder* b, tt_val x);
 // tt_check_index, in 32 bits where they do.
 tt_val tt_safe_index(tt_lower* L, tt_val index, int64_t size, bool wrap);
+// tt_check_place, likewise.
+tt_val tt_safe_place(tt_lower* L, tt_val index, int64_t size, bool wrap);
 // The same range without the check: for indices known to be good.
 tt_val tt_narrow_index(tt_builder* b, tt_val index, int64_t size);
 

@@ -127,5 +127,7 @@ tt_val tt_random_normal(tt_lower* L, tt_dtype dtype, int rank, const int64_t* di
 // Checks that each element of the integer value `index` is in [-size, size) (or [0, size) if !wrap), records a failure for the
 // next host read, and returns the index as i64 or i32 wrapped into [0, size) and clamped, safe for gather.
 tt_val tt_check_index(tt_lower* L, tt_val index, int64_t size, bool wrap);
+// The same for writing: an index out of range becomes -1, which scatter leaves out, so that nothing else is overwritten.
+tt_val tt_check_place(tt_lower* L, tt_val index, int64_t size, bool wrap);
 
 #endif  // TT_OPS_OP_H

@@ -210,6 +210,8 @@ static void fractional(tt_lower* L, tt_builder* b, int spatial) {
     planes *= to->dims[d];
   }
   int64_t flat_samples[2] = {planes, spatial};
+  // PyTorch takes samples for more planes than there are.
+  samples = tt_slice_dim(b, tt_flatten(b, samples), 0, 0, planes * spatial, 1);
   samples = tt_reshape(b, samples, 2, flat_samples);
   // Flat positions of all windows' elements: [planes, out, ..., kernel, ...].
   int64_t dims[TT_MAX_RANK] = {planes};

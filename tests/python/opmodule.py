@@ -55,11 +55,11 @@ def outcome(module, inputs):
     """Output, gradients of inputs and parameters, buffers."""
     out = module(*inputs[0], **inputs[1])
     outs = [o for o in pytree.tree_leaves(out) if isinstance(o, torch.Tensor) and o.requires_grad]
-    leaves = [t for t in pytree.tree_leaves(inputs) if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf]
+    leaves = [t for t in pytree.tree_leaves(inputs) if isinstance(t, torch.Tensor) and t.requires_grad]
     leaves += [p for p in module.parameters() if p.requires_grad]
     grads = []
     if outs and leaves:
-        weights = [torch.linspace(-1, 1, o.numel(), dtype=o.real.dtype).reshape(o.shape).to(o.device).to(o.dtype) for o in outs]
+        weights = [torch.linspace(0.1, 1, o.numel(), dtype=o.real.dtype).reshape(o.shape).to(o.device).to(o.dtype) for o in outs]
         grads = list(torch.autograd.grad(outs, leaves, weights, allow_unused=True))
     return out, [g for g in grads if g is not None], dict(module.state_dict())
 
