@@ -23,6 +23,10 @@ struct tt_storage {
   // In fused mode: the trace that has yet to make the value, and the value's number there. `buffer` is NULL then.
   struct tt_fuse* fuse;
   int fuse_value;
+  // The trace that last took `buffer` for a parameter, by its serial, and which: valid while `buffer` is still that one.
+  uint64_t param_trace;
+  tt_buffer* param_buffer;
+  int param;
   // In a capture: whose, and the value. `buffer` is NULL then.
   tt_capture* capture;
   uint64_t capture_id;  // no two captures of the process have the same, though one may lie where another lay

@@ -213,8 +213,16 @@ static tt_status start_copy(tt_buffer* buffer, void* bytes, size_t size, PJRT_Ev
   return NULL;
 }
 
+tt_status tt_buffer_await(tt_buffer* buffer) {
+  PJRT_Event* event = NULL;
+  TT_TRY(ready(buffer, &event));
+  return tt_pjrt_await_take(buffer->client->api, event);
+}
+
 tt_status tt_buffer_to_host(tt_buffer* buffer, void* bytes, size_t size) {
   PJRT_Event* event = NULL;
+  // A copy of what is there already is made at once; one that has to wait is made by another thread, later.
+  TT_TRY(tt_buffer_await(buffer));
   TT_TRY(start_copy(buffer, bytes, size, &event));
   return tt_pjrt_await_take(buffer->client->api, event);
 }
@@ -224,12 +232,6 @@ tt_status tt_buffer_to_host_async(tt_buffer* buffer, void* bytes, size_t size, t
   TT_TRY(start_copy(buffer, bytes, size, &event));
   *out_event = tt_event_wrap(buffer->client, event);
   return NULL;
-}
-
-tt_status tt_buffer_await(tt_buffer* buffer) {
-  PJRT_Event* event = NULL;
-  TT_TRY(ready(buffer, &event));
-  return tt_pjrt_await_take(buffer->client->api, event);
 }
 
 tt_status tt_buffer_ready_event(tt_buffer* buffer, tt_event** out_event) {

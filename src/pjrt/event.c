@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Events: waiting, polling, callbacks.
+#include <sched.h>
+
+#include "base/thread.h"
 #include "pjrt/internal.h"
 
 static void destroy_raw(const PJRT_Api* api, PJRT_Event* raw) {
@@ -8,7 +11,23 @@ static void destroy_raw(const PJRT_Api* api, PJRT_Event* raw) {
   tt_pjrt_ignore(TT_PJRT_CALL(api, PJRT_Event_Destroy, &args));
 }
 
+// A small program is done before a sleeping thread would be awake again: look a few times before going to sleep.
+static void poll_a_little(const PJRT_Api* api, PJRT_Event* raw) {
+  enum { POLL_NS = 50000 };
+  PJRT_Event_IsReady_Args args = {.event = raw};
+  int64_t end = tt_now_ns() + POLL_NS;
+  do {
+    tt_status status = TT_PJRT_CALL(api, PJRT_Event_IsReady, &args);
+    if (status != NULL || args.is_ready) {
+      tt_pjrt_ignore(status);
+      return;
+    }
+    sched_yield();
+  } while (tt_now_ns() < end);
+}
+
 tt_status tt_pjrt_await_take(const PJRT_Api* api, PJRT_Event* raw) {
+  poll_a_little(api, raw);
   PJRT_Event_Await_Args args = {.event = raw};
   tt_status status = TT_PJRT_CALL(api, PJRT_Event_Await, &args);
   destroy_raw(api, raw);

@@ -102,7 +102,8 @@ struct tt_plan {
   tt_meta* metas;      // by output; absent ones have an invalid dtype
   tt_type* out_types;  // by output: the storage's type; invalid dtype for outputs that are arguments
   uint64_t random_steps;
-  int64_t new_bytes;
+  int64_t new_bytes;    // of results that take no input's memory
+  int64_t value_bytes;  // of all results
   bool checks;
   void* extra;  // the caller's (tt_call)
   void (*free_extra)(void* extra);

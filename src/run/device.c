@@ -116,6 +116,10 @@ tt_status tt_device_synchronize(tt_device* d) {
 tt_status tt_device_scalar_locked(tt_device* d, const tt_scalar* value, tt_dtype dtype, tt_buffer** out_buffer) {
   uint64_t bits[2] = {0, 0};
   tt_number_store(value, dtype, bits);
+  return tt_device_bits_locked(d, bits, dtype, out_buffer);
+}
+
+tt_status tt_device_bits_locked(tt_device* d, const uint64_t bits[2], tt_dtype dtype, tt_buffer** out_buffer) {
   uint64_t words[3] = {(uint64_t)dtype, bits[0], bits[1]};
   tt_scalar_slot* slot = &d->scalars[tt_hash_words(words, 3) % TT_SCALAR_SLOTS];
   if (slot->buffer == NULL || slot->dtype != dtype || slot->bits[0] != bits[0] || slot->bits[1] != bits[1]) {
@@ -177,7 +181,7 @@ tt_status tt_device_check_buffer_locked(tt_device* d, tt_buffer** out_buffer) {
   return NULL;
 }
 
-tt_status tt_device_check_site_locked(tt_device* d, const char* op, const char* where, tt_buffer** out_site) {
+tt_scalar tt_device_check_site_locked(tt_device* d, const char* op, const char* where) {
   // The same op on the same line keeps its site: a loop makes no new numbers. Another place gets another site, as long as there is
   // one nearby; else it takes over the first, and with it what that one may still have to report.
   enum { PROBES = 32 };
@@ -200,8 +204,7 @@ tt_status tt_device_check_site_locked(tt_device* d, const char* op, const char* 
   tt_check_site* site = &d->sites[id];
   site->op = op;
   strncpy(site->where, where, sizeof site->where - 1);
-  tt_scalar number = {.kind = 'i', .i = id};
-  return tt_device_scalar_locked(d, &number, TT_I64, out_site);
+  return (tt_scalar){.kind = 'i', .i = id};
 }
 
 tt_status tt_device_verify_indexes(tt_device* d) {

@@ -73,9 +73,11 @@ int tt_device_pending_locked(tt_device* device, tt_pending* out[TT_MAX_PENDING])
 // A 0-d buffer of `dtype` holding the number (rounded to it); borrowed until the next call.
 TT_NODISCARD tt_status tt_device_scalar_locked(tt_device* device, const tt_scalar* value, tt_dtype dtype,
                                                tt_buffer** out_buffer);
-// A fresh check site; the buffer of its id is borrowed until the next scalar call.
-TT_NODISCARD tt_status tt_device_check_site_locked(tt_device* device, const char* op, const char* where,
-                                                   tt_buffer** out_site);
+// The same for a number stored in `dtype` already.
+TT_NODISCARD tt_status tt_device_bits_locked(tt_device* device, const uint64_t bits[2], tt_dtype dtype,
+                                             tt_buffer** out_buffer);
+// A check site for this op and line: its id.
+tt_scalar tt_device_check_site_locked(tt_device* device, const char* op, const char* where);
 // A buffer u64[3] = {seed, offset, 0}, the caller's.
 TT_NODISCARD tt_status tt_device_random_state(tt_device* device, const uint64_t state[3], tt_buffer** out_buffer);
 TT_NODISCARD tt_status tt_device_check_buffer_locked(tt_device* device, tt_buffer** out_buffer);

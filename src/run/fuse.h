@@ -31,6 +31,9 @@ TT_NODISCARD tt_status tt_fuse_flush(tt_device* device);
 // With the lock held: `storage` gets another value or goes away.
 void tt_fuse_disown_locked(tt_storage* storage);
 
+// An operand is the number of a value, ~ the number of a parameter, or a run-time number: TT_FUSE_NUMBER + its dtype and index.
+enum { TT_FUSE_NUMBER = 1 << 30, TT_FUSE_INDEX_BITS = 24 };
+
 // fuse_text.c: the module of a trace. `nodes` name their plan and, in order, the operands of its function as main's values.
 typedef struct tt_fuse_node {
   tt_plan* plan;
@@ -40,9 +43,10 @@ typedef struct tt_fuse_node {
 typedef struct tt_fuse_text {
   int num_nodes;
   const tt_fuse_node* nodes;
-  const int* operands;  // values, or ~parameter
+  const int* operands;
   int num_params;
-  const tt_type* param_types;
+  const tt_type* const* param_types;
+  const int* num_numbers;  // by dtype: one parameter more for each that has some
   const int* param_alias;  // output whose memory it may become, or -1
   int num_outputs;
   const int* outputs;  // values

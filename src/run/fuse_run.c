@@ -10,12 +10,21 @@
 #include "run/fuse_trace.h"
 #include "run/stats.h"
 
+typedef TT_VEC(uint64_t) tt_fuse_key;
+
+// The numbers last sent to a program: a loop that changes none sends none.
+typedef struct sent {
+  tt_buffer* buffer;
+  char* bytes;
+} sent;
+
 // A trace's program: compiled by a worker, shared by all traces that are alike.
 typedef struct fused {
   enum { FUSED_NEW, FUSED_COMPILING, FUSED_READY, FUSED_FAILED } state;
   tt_exec* exec;
   char* text;
   tt_device* device;
+  sent numbers[TT_DTYPE_COUNT];
 } fused;
 
 // A trace that finds this many compilations waiting is not compiled this time: it may be one of many that never come again.
@@ -41,6 +50,25 @@ typedef struct shape {
   bool* donate;  // by parameter
 } shape;
 
+static const tt_type* param_type(const tt_fuse_param* param) {
+  static const tt_type check = {.dtype = TT_I64, .rank = 1, .dims = {4}};
+  return param->is_check ? &check : tt_buffer_type(param->buffer);
+}
+
+static bool may_give(const tt_fuse* f, int p, const tt_type* type) {
+  const tt_fuse_param* in = &f->params.items[p];
+  return (in->is_check || tt_obj_refs(in->buffer) == 1) && tt_type_equal(param_type(in), type);
+}
+
+static int first_check(const tt_fuse* f) {
+  for (size_t p = 0; p < f->params.count; ++p) {
+    if (f->params.items[p].is_check) {
+      return (int)p;
+    }
+  }
+  return -1;
+}
+
 static shape shape_of_locked(tt_fuse* f) {
   shape s = {0};
   size_t n = f->values.count + 1;
@@ -53,26 +81,29 @@ static shape shape_of_locked(tt_fuse* f) {
       s.outputs[s.num_outputs++] = (int)v;
     }
   }
-  size_t params = f->params.count > 0 ? f->params.count : 1;
+  // The text has a parameter more for each dtype of run-time numbers: these stay.
+  size_t params = f->params.count + TT_DTYPE_COUNT;
   s.alias = tt_malloc(params * sizeof *s.alias);
   s.donate = tt_calloc(params, sizeof *s.donate);
+  for (size_t p = 0; p < params; ++p) {
+    s.alias[p] = -1;
+  }
+  // Only this trace holds the buffer: nobody reads it afterwards. First its own storage's new value, then any of its type.
   bool* taken = tt_calloc((size_t)s.num_outputs + 1, sizeof *taken);
-  for (int pass = 0; pass < 2; ++pass) {
-    for (size_t p = 0; p < f->params.count; ++p) {
-      tt_fuse_param* in = &f->params.items[p];
-      if (pass == 0) {
-        s.alias[p] = -1;
-      }
-      // Only this trace holds the buffer: nobody reads it afterwards. First its own storage's new value, then any of its type.
-      bool free_to_go = in->is_check || (in->from != NULL && tt_obj_refs(in->buffer) == 1);
-      for (int o = 0; free_to_go && s.alias[p] < 0 && o < s.num_outputs; ++o) {
-        const tt_fuse_value* out = &f->values.items[s.outputs[o]];
-        bool own = in->is_check ? out->owner == NULL : out->owner == in->from;
-        if (!taken[o] && (own || pass == 1) && (out->owner == NULL) == in->is_check &&
-            tt_type_equal(&in->type, &s.types[o])) {
-          taken[o] = s.donate[p] = true;
-          s.alias[p] = o;
-        }
+  for (int o = 0; o < s.num_outputs; ++o) {
+    const tt_fuse_value* out = &f->values.items[s.outputs[o]];
+    int p = out->owner != NULL ? out->replaces : first_check(f);
+    if (p >= 0 && may_give(f, p, &s.types[o])) {
+      taken[o] = s.donate[p] = true;
+      s.alias[p] = o;
+    }
+  }
+  for (size_t p = 0; p < f->params.count; ++p) {
+    bool free_to_go = s.alias[p] < 0 && !f->params.items[p].is_check && tt_obj_refs(f->params.items[p].buffer) == 1;
+    for (int o = 0; free_to_go && s.alias[p] < 0 && o < s.num_outputs; ++o) {
+      if (!taken[o] && f->values.items[s.outputs[o]].owner != NULL && may_give(f, (int)p, &s.types[o])) {
+        taken[o] = s.donate[p] = true;
+        s.alias[p] = o;
       }
     }
   }
@@ -87,14 +118,24 @@ static void shape_free(shape* s) {
   free(s->donate);
 }
 
-static void finish_key(tt_fuse* f, const shape* s) {
-  TT_VEC_PUSH(&f->key, UINT64_C(0xfe) << 56 | (uint64_t)s->num_outputs);
+// Everything the program's text depends on: which plans, how they are wired, what is kept, whose memory is reused.
+static void key_of(const tt_fuse* f, const shape* s, tt_fuse_key* key) {
+  for (size_t i = 0; i < f->nodes.count; ++i) {
+    const tt_fuse_node* node = &f->nodes.items[i];
+    TT_VEC_PUSH(key, node->plan->serial);
+    int n = node->plan->num_sources;
+    for (int k = 0; k < n; k += 2) {
+      const int* operand = &f->operands.items[node->first_operand + k];
+      TT_VEC_PUSH(key, (uint64_t)(uint32_t)operand[0] << 32 | (k + 1 < n ? (uint32_t)operand[1] : 0));
+    }
+  }
+  TT_VEC_PUSH(key, UINT64_C(0xfe) << 56 | (uint64_t)s->num_outputs);
   for (int o = 0; o < s->num_outputs; ++o) {
-    TT_VEC_PUSH(&f->key, (uint64_t)s->outputs[o]);
+    TT_VEC_PUSH(key, (uint64_t)s->outputs[o]);
   }
   for (size_t p = 0; p < f->params.count; ++p) {
     if (s->alias[p] >= 0) {
-      TT_VEC_PUSH(&f->key, (uint64_t)p << 32 | (uint64_t)s->alias[p]);
+      TT_VEC_PUSH(key, (uint64_t)p << 32 | (uint64_t)s->alias[p]);
     }
   }
 }
@@ -124,8 +165,31 @@ static tt_status check_param_locked(tt_fuse* f) {
   return NULL;
 }
 
-static tt_status run_fused_locked(tt_fuse* f, const shape* s, tt_exec* exec, tt_pending** out_wait) {
-  size_t params = f->params.count > 0 ? f->params.count : 1;
+// Adds the parameters that hold the trace's numbers; the program keeps them.
+static tt_status send_numbers(tt_fuse* f, fused* program, tt_buffer** inputs, int* num_inputs) {
+  for (int t = 0; t < TT_DTYPE_COUNT; ++t) {
+    tt_fuse_numbers* n = &f->numbers[t];
+    sent* last = &program->numbers[t];
+    if (n->count == 0) {
+      continue;
+    }
+    if (last->buffer == NULL || memcmp(last->bytes, n->bytes.items, n->bytes.count) != 0) {
+      int64_t count = n->count;
+      tt_type type = tt_type_make((tt_dtype)t, 1, &count);
+      tt_buffer_release(last->buffer);
+      last->buffer = NULL;
+      TT_TRY(
+          tt_buffer_from_host(f->device->client, f->device->pjrt, &type, n->bytes.items, NULL, NULL, &last->buffer));
+      last->bytes = tt_realloc(last->bytes, n->bytes.count);
+      memcpy(last->bytes, n->bytes.items, n->bytes.count);
+    }
+    inputs[(*num_inputs)++] = last->buffer;
+  }
+  return NULL;
+}
+
+static tt_status run_fused_locked(tt_fuse* f, const shape* s, fused* program, tt_pending** out_wait) {
+  size_t params = f->params.count + TT_DTYPE_COUNT;
   size_t outputs = s->num_outputs > 0 ? (size_t)s->num_outputs : 1;
   tt_buffer** inputs = tt_malloc(params * sizeof *inputs);
   tt_buffer** results = tt_malloc(outputs * sizeof *results);
@@ -136,9 +200,13 @@ static tt_status run_fused_locked(tt_fuse* f, const shape* s, tt_exec* exec, tt_
   for (int o = 0; o < s->num_outputs; ++o) {
     bytes += tt_type_bytes(&s->types[o]);
   }
+  int num_inputs = (int)f->params.count;
   tt_status status = tt_device_reserve(f->device, bytes, "a fused program");
   if (status == NULL) {
-    status = tt_exec_run(exec, f->device->pjrt, (int)f->params.count, inputs, s->donate, results);
+    status = send_numbers(f, program, inputs, &num_inputs);
+  }
+  if (status == NULL) {
+    status = tt_exec_run(program->exec, f->device->pjrt, num_inputs, inputs, s->donate, results);
   }
   if (status == NULL) {
     TT_COUNT(launches, 1);
@@ -153,6 +221,27 @@ static tt_status run_fused_locked(tt_fuse* f, const shape* s, tt_exec* exec, tt_
   return status;
 }
 
+// An operand's buffer, to be released by the caller.
+static tt_status operand_locked(tt_fuse* f, int operand, const tt_source* source, tt_buffer** out) {
+  *out = NULL;
+  if (operand < TT_FUSE_NUMBER) {
+    *out = operand < 0 ? f->params.items[~operand].buffer : f->values.items[operand].buffer;
+  } else {
+    tt_dtype dtype = tt_fuse_number_dtype(operand);
+    size_t size = tt_dtype_size(dtype);
+    const char* bytes = f->numbers[dtype].bytes.items + (size_t)tt_fuse_number_index(operand) * size;
+    uint64_t bits[3] = {0, 0, 0};
+    if (source->kind == TT_SOURCE_RANDOM) {
+      memcpy(bits, bytes, sizeof bits);
+      return tt_device_random_state(f->device, bits, out);
+    }
+    memcpy(bits, bytes, size);
+    TT_TRY(tt_device_bits_locked(f->device, bits, dtype, out));
+  }
+  tt_buffer_retain(*out);
+  return NULL;
+}
+
 // One node by its own program.
 static tt_status run_node_locked(tt_fuse* f, int number, tt_pending** out_wait) {
   tt_fuse_node* node = &f->nodes.items[number];
@@ -161,14 +250,18 @@ static tt_status run_node_locked(tt_fuse* f, int number, tt_pending** out_wait) 
   tt_buffer** inputs = tt_malloc(n * sizeof *inputs);
   tt_buffer** results = tt_malloc((size_t)plan->num_results * sizeof *results);
   bool* donate = tt_calloc(n, sizeof *donate);
-  for (int i = 0; i < plan->num_sources; ++i) {
-    int operand = f->operands.items[node->first_operand + i];
-    inputs[i] = operand < 0 ? f->params.items[~operand].buffer : f->values.items[operand].buffer;
-    donate[i] = plan->sources[i].kind == TT_SOURCE_CHECK;
-  }
   tt_status status = tt_device_reserve(f->device, plan->new_bytes, plan->overload->name);
+  int have = 0;
+  for (; have < plan->num_sources && status == NULL; ++have) {
+    int operand = f->operands.items[node->first_operand + have];
+    status = operand_locked(f, operand, &plan->sources[have], &inputs[have]);
+    donate[have] = plan->sources[have].kind == TT_SOURCE_CHECK;
+  }
   if (status == NULL) {
     status = tt_exec_run(plan->exec, f->device->pjrt, plan->num_sources, inputs, donate, results);
+  }
+  for (int i = 0; i < have; ++i) {
+    tt_buffer_release(inputs[i]);
   }
   if (status == NULL) {
     TT_COUNT(launches, 1);
@@ -180,7 +273,7 @@ static tt_status run_node_locked(tt_fuse* f, int number, tt_pending** out_wait) 
     for (int i = 0; i < plan->num_sources; ++i) {
       int operand = f->operands.items[node->first_operand + i];
       bool is_check = f->checked && operand == f->check_value;
-      if (operand >= 0 && f->values.items[operand].last_use == number && f->values.items[operand].owner == NULL &&
+      if (operand >= 0 && operand < TT_FUSE_NUMBER && f->values.items[operand].last_use == number && f->values.items[operand].owner == NULL &&
           !is_check) {
         tt_buffer_release(f->values.items[operand].buffer);
         f->values.items[operand].buffer = NULL;
@@ -194,6 +287,15 @@ static tt_status run_node_locked(tt_fuse* f, int number, tt_pending** out_wait) 
 }
 
 static tt_status run_call_by_call(tt_fuse* f) {
+  for (size_t i = 0; i < f->nodes.count; ++i) {
+    const tt_fuse_node* node = &f->nodes.items[i];
+    for (int k = 0; k < node->plan->num_sources; ++k) {
+      int operand = f->operands.items[node->first_operand + k];
+      if (operand >= 0 && operand < TT_FUSE_NUMBER) {
+        f->values.items[operand].last_use = (int)i;
+      }
+    }
+  }
   for (size_t i = 0; i < f->nodes.count; ++i) {
     tt_pending* wait = NULL;
     TT_TRY(tt_plan_compile(f->nodes.items[i].plan, f->device->index));
@@ -237,16 +339,20 @@ static void compile_fused(void* arg) {
 }
 
 static char* print(tt_fuse* f, const shape* s) {
-  size_t n = f->params.count > 0 ? f->params.count : 1;
-  tt_type* types = tt_malloc(n * sizeof *types);
+  const tt_type** types = tt_malloc((f->params.count + 1) * sizeof *types);
+  int numbers[TT_DTYPE_COUNT];
   for (size_t p = 0; p < f->params.count; ++p) {
-    types[p] = f->params.items[p].type;
+    types[p] = param_type(&f->params.items[p]);
+  }
+  for (int t = 0; t < TT_DTYPE_COUNT; ++t) {
+    numbers[t] = f->numbers[t].count;
   }
   tt_fuse_text text = {.num_nodes = (int)f->nodes.count,
                        .nodes = f->nodes.items,
                        .operands = f->operands.items,
                        .num_params = (int)f->params.count,
                        .param_types = types,
+                       .num_numbers = numbers,
                        .param_alias = s->alias,
                        .num_outputs = s->num_outputs,
                        .outputs = s->outputs,
@@ -259,12 +365,16 @@ static char* print(tt_fuse* f, const shape* s) {
 static void forget_program(void* item, void* ctx) {
   (void)ctx;
   fused* program = item;
+  for (int t = 0; t < TT_DTYPE_COUNT; ++t) {
+    tt_buffer_release(program->numbers[t].buffer);
+    free(program->numbers[t].bytes);
+  }
   tt_exec_release(program->exec);
   free(program->text);
   free(program);
 }
 
-static fused* program_locked(tt_fuse* f) {
+static fused* program_locked(tt_fuse* f, const shape* s) {
   // Full of traces, most of which never came again: start anew, when no worker holds one.
   if (programs != NULL && compiling == 0 && tt_map_count(programs) >= (size_t)tt_knobs()->cache_programs) {
     tt_map_each(programs, forget_program, NULL);
@@ -274,13 +384,16 @@ static fused* program_locked(tt_fuse* f) {
   if (programs == NULL) {
     programs = tt_map_create();
   }
-  uint64_t hash = tt_hash_words(f->key.items, f->key.count);
-  fused* program = tt_map_find(programs, f->key.items, f->key.count, hash);
+  tt_fuse_key key = {0};
+  key_of(f, s, &key);
+  uint64_t hash = tt_hash_words(key.items, key.count);
+  fused* program = tt_map_find(programs, key.items, key.count, hash);
   if (program == NULL) {
     program = tt_calloc(1, sizeof *program);
     program->device = f->device;
-    tt_map_insert(programs, f->key.items, f->key.count, hash, program);
+    tt_map_insert(programs, key.items, key.count, hash, program);
   }
+  TT_VEC_FREE(&key);
   return program;
 }
 
@@ -301,8 +414,7 @@ static tt_status run_trace(tt_fuse* f) {
   tt_lock();
   tt_status status = check_param_locked(f);
   shape s = shape_of_locked(f);
-  finish_key(f, &s);
-  fused* program = program_locked(f);
+  fused* program = program_locked(f, &s);
   bool submit = status == NULL && program->state == FUSED_NEW && s.num_outputs > 0 && f->nodes.count > 1 &&
                 compiling < MAX_COMPILING;
   if (submit) {
@@ -319,13 +431,13 @@ static tt_status run_trace(tt_fuse* f) {
     }
   }
   tt_lock();
-  tt_exec* exec = program->state == FUSED_READY ? program->exec : NULL;
-  if (status == NULL && exec != NULL) {
-    status = run_fused_locked(f, &s, exec, &wait);
+  bool ready = program->state == FUSED_READY;
+  if (status == NULL && ready) {
+    status = run_fused_locked(f, &s, program, &wait);
   }
   tt_unlock();
   tt_status_free(tt_pending_await_release(wait));
-  if (status == NULL && exec == NULL && s.num_outputs > 0) {
+  if (status == NULL && !ready && s.num_outputs > 0) {
     status = run_call_by_call(f);
   }
   if (status != NULL) {
@@ -355,7 +467,7 @@ tt_status tt_fuse_flush(tt_device* d) {
     tt_lock();
     give_up_locked(f, NULL);  // no storage points here any more
     tt_unlock();
-    tt_fuse_destroy(f);
+    tt_fuse_retire(f);
   }
   tt_mutex_unlock(&run_lock);
   return status;
@@ -377,5 +489,6 @@ void tt_fuse_forget(void) {
     tt_map_each(old, forget_program, NULL);
     tt_map_destroy(old);
   }
+  tt_fuse_free_retired();
   tt_mutex_unlock(&run_lock);
 }

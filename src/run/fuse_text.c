@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "run/fuse.h"
+#include "run/fuse_trace.h"
 
 static void add_type(tt_strbuf* s, const tt_type* type) {
   tt_strbuf_add(s, "tensor<");
@@ -39,16 +39,6 @@ static void add_functions(tt_strbuf* s, const tt_plan* plan) {
   }
 }
 
-// A plan may stand in many nodes; its functions are printed once.
-static bool seen_before(const tt_fuse_text* t, int node) {
-  for (int i = node - 1; i >= 0; --i) {
-    if (t->nodes[i].plan == t->nodes[node].plan) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // A value by the node that makes it, the last one that starts at or before it: %n3 or %n3#1.
 static void add_value(tt_strbuf* s, const tt_fuse_text* t, int value) {
   int low = 0;
@@ -74,22 +64,50 @@ static void add_types(tt_strbuf* s, int n, const tt_type* types) {
   }
 }
 
+// Numbers lie together by dtype: an operand is one of them, or a random state's three.
+static void add_number(tt_strbuf* s, const tt_fuse_text* t, int operand, const tt_type* type, int name) {
+  tt_dtype dtype = tt_fuse_number_dtype(operand);
+  const char* element = tt_dtype_text(dtype);
+  int at = tt_fuse_number_index(operand);
+  int n = type->rank == 0 ? 1 : (int)type->dims[0];
+  tt_strbuf_addf(s,
+                 "    %%s%d = \"stablehlo.slice\"(%%numbers_%s) <{start_indices = array<i64: %d>, limit_indices = "
+                 "array<i64: %d>, strides = array<i64: 1>}> : (tensor<%dx%s>) -> tensor<%dx%s>\n",
+                 name, element, at, at + n, t->num_numbers[dtype], element, n, element);
+  if (type->rank == 0) {
+    tt_strbuf_addf(s, "    %%k%d = \"stablehlo.reshape\"(%%s%d) : (tensor<1x%s>) -> tensor<%s>\n", name, name, element,
+                   element);
+  }
+}
+
+static void add_operand(tt_strbuf* s, const tt_fuse_text* t, int number, const tt_type* type) {
+  int operand = t->operands[number];
+  if (operand < 0) {
+    tt_strbuf_addf(s, "%%arg%d", ~operand);
+  } else if (operand >= TT_FUSE_NUMBER) {
+    tt_strbuf_addf(s, "%%%c%d", type->rank == 0 ? 'k' : 's', number);
+  } else {
+    add_value(s, t, operand);
+  }
+}
+
 static void add_call(tt_strbuf* s, const tt_fuse_text* t, int number) {
   const tt_fuse_node* node = &t->nodes[number];
   const tt_plan* plan = node->plan;
+  for (int i = 0; i < plan->num_sources; ++i) {
+    if (t->operands[node->first_operand + i] >= TT_FUSE_NUMBER) {
+      int name = node->first_operand + i;
+      add_number(s, t, t->operands[name], &plan->source_types[i], name);
+    }
+  }
   tt_strbuf_addf(s, "    %%n%d", number);
   if (plan->num_results > 1) {
     tt_strbuf_addf(s, ":%d", plan->num_results);
   }
   tt_strbuf_addf(s, " = func.call @main_%llu(", (unsigned long long)plan->serial);
   for (int i = 0; i < plan->num_sources; ++i) {
-    int operand = t->operands[node->first_operand + i];
     tt_strbuf_add(s, i > 0 ? ", " : "");
-    if (operand < 0) {
-      tt_strbuf_addf(s, "%%arg%d", ~operand);
-    } else {
-      add_value(s, t, operand);
-    }
+    add_operand(s, t, node->first_operand + i, &plan->source_types[i]);
   }
   tt_strbuf_add(s, ") : (");
   add_types(s, plan->num_sources, plan->source_types);
@@ -101,17 +119,31 @@ static void add_call(tt_strbuf* s, const tt_fuse_text* t, int number) {
 char* tt_fuse_print(const tt_fuse_text* t) {
   tt_strbuf s = {0};
   tt_strbuf_add(&s, "module @fused {\n");
+  // A plan may stand in many nodes; its functions are printed once.
+  tt_map* seen = tt_map_create();
   for (int i = 0; i < t->num_nodes; ++i) {
-    if (!seen_before(t, i)) {
-      add_functions(&s, t->nodes[i].plan);
+    tt_plan* plan = t->nodes[i].plan;
+    uint64_t hash = tt_hash_words(&plan->serial, 1);
+    if (tt_map_find(seen, &plan->serial, 1, hash) == NULL) {
+      tt_map_insert(seen, &plan->serial, 1, hash, plan);
+      add_functions(&s, plan);
     }
   }
+  tt_map_destroy(seen);
   tt_strbuf_add(&s, "  func.func public @main(");
   for (int i = 0; i < t->num_params; ++i) {
     tt_strbuf_addf(&s, "%s%%arg%d: ", i > 0 ? ", " : "", i);
-    add_type(&s, &t->param_types[i]);
+    add_type(&s, t->param_types[i]);
     if (t->param_alias[i] >= 0) {
       tt_strbuf_addf(&s, " {tf.aliasing_output = %d : i32}", t->param_alias[i]);
+    }
+  }
+  bool first = t->num_params == 0;
+  for (int d = 0; d < TT_DTYPE_COUNT; ++d) {
+    if (t->num_numbers[d] > 0) {
+      const char* element = tt_dtype_text((tt_dtype)d);
+      tt_strbuf_addf(&s, "%s%%numbers_%s: tensor<%dx%s>", first ? "" : ", ", element, t->num_numbers[d], element);
+      first = false;
     }
   }
   tt_strbuf_add(&s, ") -> (");

@@ -200,7 +200,8 @@ static tt_status gather_input_locked(tt_plan* plan, tt_bound* bound, tt_device* 
     case TT_SOURCE_CHECK:
       return tt_device_check_buffer_locked(d, out);
     case TT_SOURCE_SITE:
-      TT_TRY(tt_device_check_site_locked(d, plan->overload->name, where, out));
+      number = tt_device_check_site_locked(d, plan->overload->name, where);
+      TT_TRY(tt_device_scalar_locked(d, &number, TT_I64, out));
       break;
     default:
       TT_TRY(tt_plan_number(plan, bound, source, &number));

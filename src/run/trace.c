@@ -366,6 +366,7 @@ tt_status tt_trace_finish(tt_trace* tr, int num_outs, const tt_meta* metas, cons
       plan->result_types = tt_calloc((size_t)count, sizeof *plan->result_types);
       for (int r = 0; r < count; ++r) {
         plan->result_types[r] = *tt_type_of(tr->b, values[r]);
+        plan->value_bytes += tt_type_bytes(&plan->result_types[r]);
       }
       plan->source_types = tt_calloc(tr->sources.count + 1, sizeof *plan->source_types);
       for (int i = 0; i < plan->num_sources; ++i) {
