@@ -143,8 +143,8 @@ static int number_operand(tt_fuse* f, tt_dtype dtype, int count, const void* byt
   return TT_FUSE_NUMBER + ((int)dtype << TT_FUSE_INDEX_BITS) + n->count - count;
 }
 
-static tt_status operand_of_locked(tt_fuse* f, tt_plan* plan, tt_bound* bound, const tt_source* source, const char* where,
-                                   int* out_operand) {
+static tt_status operand_of_locked(tt_fuse* f, tt_plan* plan, tt_bound* bound, const tt_source* source,
+                                   const char* where, int* out_operand) {
   tt_device* d = f->device;
   uint64_t bits[3] = {0, 0, 0};
   tt_scalar number;

@@ -178,8 +178,7 @@ static tt_status send_numbers(tt_fuse* f, fused* program, tt_buffer** inputs, in
       tt_type type = tt_type_make((tt_dtype)t, 1, &count);
       tt_buffer_release(last->buffer);
       last->buffer = NULL;
-      TT_TRY(
-          tt_buffer_from_host(f->device->client, f->device->pjrt, &type, n->bytes.items, NULL, NULL, &last->buffer));
+      TT_TRY(tt_buffer_from_host(f->device->client, f->device->pjrt, &type, n->bytes.items, NULL, NULL, &last->buffer));
       last->bytes = tt_realloc(last->bytes, n->bytes.count);
       memcpy(last->bytes, n->bytes.items, n->bytes.count);
     }
@@ -273,8 +272,8 @@ static tt_status run_node_locked(tt_fuse* f, int number, tt_pending** out_wait) 
     for (int i = 0; i < plan->num_sources; ++i) {
       int operand = f->operands.items[node->first_operand + i];
       bool is_check = f->checked && operand == f->check_value;
-      if (operand >= 0 && operand < TT_FUSE_NUMBER && f->values.items[operand].last_use == number && f->values.items[operand].owner == NULL &&
-          !is_check) {
+      if (operand >= 0 && operand < TT_FUSE_NUMBER && f->values.items[operand].last_use == number &&
+          f->values.items[operand].owner == NULL && !is_check) {
         tt_buffer_release(f->values.items[operand].buffer);
         f->values.items[operand].buffer = NULL;
       }

@@ -65,15 +65,23 @@ static void add_types(tt_strbuf* s, int n, const tt_type* types) {
 }
 
 // Numbers lie together by dtype: an operand is one of them, or a random state's three.
+static int number_param(const tt_fuse_text* t, tt_dtype dtype) {
+  int param = t->num_params;
+  for (int d = 0; d < (int)dtype; ++d) {
+    param += t->num_numbers[d] > 0;
+  }
+  return param;
+}
+
 static void add_number(tt_strbuf* s, const tt_fuse_text* t, int operand, const tt_type* type, int name) {
   tt_dtype dtype = tt_fuse_number_dtype(operand);
   const char* element = tt_dtype_text(dtype);
   int at = tt_fuse_number_index(operand);
   int n = type->rank == 0 ? 1 : (int)type->dims[0];
   tt_strbuf_addf(s,
-                 "    %%s%d = \"stablehlo.slice\"(%%numbers_%s) <{start_indices = array<i64: %d>, limit_indices = "
+                 "    %%s%d = \"stablehlo.slice\"(%%arg%d) <{start_indices = array<i64: %d>, limit_indices = "
                  "array<i64: %d>, strides = array<i64: 1>}> : (tensor<%dx%s>) -> tensor<%dx%s>\n",
-                 name, element, at, at + n, t->num_numbers[dtype], element, n, element);
+                 name, number_param(t, dtype), at, at + n, t->num_numbers[dtype], element, n, element);
   if (type->rank == 0) {
     tt_strbuf_addf(s, "    %%k%d = \"stablehlo.reshape\"(%%s%d) : (tensor<1x%s>) -> tensor<%s>\n", name, name, element,
                    element);
@@ -138,12 +146,11 @@ char* tt_fuse_print(const tt_fuse_text* t) {
       tt_strbuf_addf(&s, " {tf.aliasing_output = %d : i32}", t->param_alias[i]);
     }
   }
-  bool first = t->num_params == 0;
   for (int d = 0; d < TT_DTYPE_COUNT; ++d) {
     if (t->num_numbers[d] > 0) {
+      int param = number_param(t, (tt_dtype)d);
       const char* element = tt_dtype_text((tt_dtype)d);
-      tt_strbuf_addf(&s, "%s%%numbers_%s: tensor<%dx%s>", first ? "" : ", ", element, t->num_numbers[d], element);
-      first = false;
+      tt_strbuf_addf(&s, "%s%%arg%d: tensor<%dx%s>", param > 0 ? ", " : "", param, t->num_numbers[d], element);
     }
   }
   tt_strbuf_add(&s, ") -> (");
