@@ -64,12 +64,17 @@ static tt_val correlate_transposed(tt_builder* b, tt_val x, tt_val w, const conv
     type.dims[1] *= p->groups;
     w = tt_reshape(b, w, type.rank, type.dims);
   }
+  // Turned by an operation of its own: as a property of the window it keeps XLA's CPU from its fast convolution, and costs nothing elsewhere.
+  int64_t turned[8];
+  for (int d = 0; d < p->spatial; ++d) {
+    turned[d] = d + 2;
+  }
+  w = tt_reverse(b, w, p->spatial, turned);
   for (int d = 0; d < p->spatial; ++d) {
     int64_t kernel = tt_dim_of(b, w, d + 2);
     int64_t spread = (tt_dim_of(b, x, d + 2) - 1) * p->stride[d] + 1;
     c.lhs_dilation[d] = p->stride[d];
     c.rhs_dilation[d] = p->dilation[d];
-    c.reversal[d] = true;
     c.pad_low[d] = reach(p, d, kernel) - p->padding[d];
     c.pad_high[d] = sizes[d] + reach(p, d, kernel) - c.pad_low[d] - spread;
   }
