@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m torch_tpu info | ops | cache info | cache clear"""
+"""python -m torch_tpu info | ops | cache info | cache list | cache clear | cache export FILE | cache import FILE"""
 
 import argparse
 import sys
@@ -71,12 +71,29 @@ def ops():
     return 0
 
 
-def cache(action):
-    from torch_tpu import _C
+def cache(action, file):
+    import time
 
-    if action == "clear":
-        _C.cache_clear()
-    _rows(_cache_rows(_C))
+    from torch_tpu import _C, _cache_files
+
+    try:
+        if action == "list":
+            for path in _cache_files.programs():
+                found = path.stat()
+                print(f"{path.stem}  {found.st_size:>9}  {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(found.st_mtime))}")
+        elif action == "export":
+            count, size = _cache_files.export_to(file)
+            print(f"{count} programs, {_size(size)}, written to {file}")
+        elif action == "import":
+            count, fresh = _cache_files.import_from(file)
+            print(f"{count} programs read from {file}, {fresh} of them new here")
+        else:
+            if action == "clear":
+                _C.cache_clear()
+            _rows(_cache_rows(_C))
+    except (_cache_files.CacheError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 
@@ -85,8 +102,12 @@ def main(argv=None):
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="what is installed, found and running")
     commands.add_parser("ops", help="the op table: route, topic, schema, reason")
-    actions = commands.add_parser("cache", help="compiled programs on disk")
-    actions.add_argument("action", choices=["info", "clear"])
+    actions = commands.add_parser("cache", help="compiled programs on disk").add_subparsers(dest="action", required=True)
+    actions.add_parser("info", help="where they are, how many")
+    actions.add_parser("list", help="key, bytes, last use")
+    actions.add_parser("clear", help="remove them")
+    for name, text in (("export", "write them to an archive"), ("import", "add those of an archive made with the same plugin")):
+        actions.add_parser(name, help=text).add_argument("file")
     arguments = parser.parse_args(argv)
 
     from torch_tpu import _loader
@@ -98,7 +119,7 @@ def main(argv=None):
         return info()
     if arguments.command == "ops":
         return ops()
-    return cache(arguments.action)
+    return cache(arguments.action, getattr(arguments, "file", None))
 
 
 if __name__ == "__main__":
