@@ -44,6 +44,18 @@ ROWS = [
 ]
 
 
+# Whole steps. Targets are ratios of the fused time to another column.
+STEP_ROWS = [
+    ("small_ops", "60 ops of 16x16, sum, read", {"strict": 0.25, "cpu": 1.0}),
+    ("small_gpt", "GPT, 2 layers, d 64, T 16, B 1, AdamW", {"strict": 0.34, "cpu": 0.34}),
+    ("mlp", "MLP 256-512-256, batch 32, AdamW", {"plugin": 1.15}),
+    ("gpt", "GPT, 4 layers, d 128, T 64, B 4, AdamW", {"plugin": 1.15}),
+    ("cnn", "small CNN, forward and backward", {"plugin": 1.15}),
+    ("cnn_last", "the same, channels last", {"plugin": 1.15}),
+]
+COLUMNS = {"cpu": "torch CPU", "jax": "JAX jit, its CPU", "plugin": "JAX jit, our plugin", "strict": "strict", "fused": "fused"}
+
+
 def measure(name, command, environment):
     print(f"measuring {name} ...", file=sys.stderr, flush=True)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, stdin=subprocess.DEVNULL)
@@ -82,6 +94,36 @@ def measure_all(quick, environment):
             results["tpu"]["first_cold"], results["tpu"]["compiled_cold"] = chat("tpu", fresh)
             results["tpu"]["first_warm"], results["tpu"]["compiled_warm"] = chat("tpu", fresh)
     return results
+
+
+def measure_steps(environment):
+    cases = str(HERE / "train_cases.py")
+    results = {mode: measure(f"steps, {mode}", [sys.executable, cases, mode], environment) for mode in ("cpu", "strict", "fused")}
+    if os.path.exists(JAX_PYTHON):
+        command = [JAX_PYTHON, str(HERE / "jax_train.py")]
+        results["jax"] = measure("steps, JAX", command, dict(environment, JAX_PLATFORMS="cpu"))
+        path = subprocess.run([sys.executable, "-c", "import torch; print(torch.tpu._C.plugin_path())"],
+                              env=environment, capture_output=True, text=True).stdout.strip()
+        ours = dict(environment, JAX_PLATFORMS="ours", PJRT_NAMES_AND_LIBRARY_PATHS=f"ours:{path}")
+        results["plugin"] = measure("steps, JAX on our plugin", command, ours)
+    return results
+
+
+def step_table(results):
+    shown = [column for column in COLUMNS if results.get(column)]
+    lines = ["| a step, its result read, ms | " + " | ".join(COLUMNS[c] for c in shown) + " | fused, target at most | met |"]
+    lines.append("|---" * (len(shown) + 3) + "|")
+    for case, text, targets in STEP_ROWS:
+        fused = results["fused"].get(case)
+        met, wanted = True, []
+        for other, ratio in targets.items():
+            base = results.get(other, {}).get(case)
+            wanted.append(f"{ratio:g}x {COLUMNS[other]}")
+            if isinstance(base, (int, float)):
+                met = met and isinstance(fused, (int, float)) and fused <= ratio * base
+        cells = [text, *(number(results[c].get(case)) for c in shown), " and ".join(wanted), "yes" if met else "NO"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def number(value):
@@ -153,7 +195,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         environment = dict(os.environ, HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TORCH_TPU_CACHE_DIR=folder)
         results = measure_all(arguments.quick, environment)
-    text = f"Machine: {machine()}. Medians of one run.\n\n{table(results)}"
+        steps = measure_steps(environment)
+    text = f"Machine: {machine()}. Medians of one run.\n\n{table(results)}\n\n{step_table(steps)}"
     print(text)
     if arguments.write:
         write_readme(text)

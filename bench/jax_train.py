@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The training steps of train_cases.py as JAX programs: one jit for loss, gradients and AdamW, parameters donated."""
+"""The cases of train_cases.py as JAX programs: one jit for loss, gradients and AdamW, parameters donated. `jax_train.py [CASE...]` prints
+one JSON object of milliseconds. Started by bench.py, on JAX's own CPU or, by JAX's environment variables, on our plugin."""
 
+import json
 import statistics
+import sys
 import time
 
 import jax
@@ -108,7 +111,20 @@ def adamw(p, g, m, v, count, lr=1e-3, b1=0.9, b2=0.999, eps=1e-8, decay=1e-2):
 
 
 def step_ms(name, steps=20, rounds=7):
-    """Milliseconds a training step, the loss read at the end of each round."""
+    """Milliseconds a training step, its loss read."""
+    if name == "small_ops":
+        x, y = Keys().uniform(16, 16), Keys().uniform(16, 16)
+
+        def chain(x, y):
+            z = x
+            for _ in range(20):
+                z = z + y
+                z = z * 0.5
+                z = z - y
+            return z.sum()
+
+        compiled = jax.jit(chain)
+        return measure(lambda state: (state, compiled(x, y)), None, steps, rounds)
     params, loss, data = MODELS[name]()
 
     if name.startswith("cnn"):
@@ -129,6 +145,10 @@ def step_ms(name, steps=20, rounds=7):
         run = lambda state: step(state, *data)
         zeros = lambda: jax.tree.map(jnp.zeros_like, params)
         state = (params, zeros(), zeros(), jnp.float32(0))
+    return measure(run, state, steps, rounds)
+
+
+def measure(run, state, steps, rounds):
     for _ in range(3):
         state, value = run(state)
     value.block_until_ready()
@@ -137,6 +157,15 @@ def step_ms(name, steps=20, rounds=7):
         start = time.perf_counter()
         for _ in range(steps):
             state, value = run(state)
-        float(value)
+            float(value)
         times.append((time.perf_counter() - start) / steps * 1e3)
     return statistics.median(times)
+
+
+def main():
+    names = sys.argv[1:] or ["small_ops", *MODELS]
+    print(json.dumps({name: step_ms(name, steps=200 if name == "small_ops" else 20) for name in names}))
+
+
+if __name__ == "__main__":
+    main()

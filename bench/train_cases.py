@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole training steps and a sentence encoder, for torch_cases.py: the same arithmetic as jax_cases.py does in one jit."""
+"""Whole training steps, and a chain of small ops that is then read: `train_cases.py cpu|strict|fused [CASE...]` prints one JSON
+object of milliseconds. jax_train.py does the same arithmetic in one jit. Started by bench.py."""
 
+import json
 import statistics
+import sys
 import time
+import traceback
 
 import torch
 from torch import nn
@@ -76,6 +80,8 @@ MODELS = {
 def stepper(device, name):
     """A function that does one training step and returns the loss as a number."""
     torch.manual_seed(0)
+    if name == "small_ops":
+        return chain_stepper(device)
     model, loss_of = MODELS[name](device)
     model.to(device)
     # The CNN's forward and backward are measured without an optimizer.
@@ -96,8 +102,6 @@ def warm(step):
     """Until nothing is compiled any more."""
     for _ in range(3):
         step().item()
-    if not hasattr(torch, "tpu"):
-        return
     deadline, quiet = time.monotonic() + 120, 0
     while quiet < 3 and time.monotonic() < deadline:
         before = torch.tpu.stats()
@@ -110,14 +114,46 @@ def warm(step):
 
 
 def step_ms(device, name, steps=20, rounds=7):
-    """Milliseconds a training step, the loss read at the end of each round."""
+    """Milliseconds a training step, its loss read."""
     step = stepper(device, name)
     warm(step)
     times = []
     for _ in range(rounds):
         start = time.perf_counter()
         for _ in range(steps):
-            loss = step()
-        loss.item()
+            step().item()
         times.append((time.perf_counter() - start) / steps * 1e3)
     return statistics.median(times)
+
+
+def chain_stepper(device):
+    x, y = torch.rand(16, 16).to(device), torch.rand(16, 16).to(device)
+
+    def step():
+        z = x
+        for _ in range(20):
+            z = z + y
+            z = z * 0.5
+            z = z - y
+        return z.sum()
+
+    return step
+
+
+def main():
+    mode = sys.argv[1]
+    device = torch.device("cpu" if mode == "cpu" else "tpu")
+    if mode != "cpu":
+        torch.tpu.set_eager_mode(mode)
+    results = {}
+    for name in sys.argv[2:] or ["small_ops", *MODELS]:
+        try:
+            results[name] = step_ms(device, name, steps=200 if name == "small_ops" else 20)
+        except Exception:
+            traceback.print_exc()
+            results[name] = "error"
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
