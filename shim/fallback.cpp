@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "shim.h"
+#include "tt/explain.h"
 
 namespace tt {
 
@@ -37,6 +38,9 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack, const c
                               reason, ")");
   // Bad arguments raise here, before the call counts as a fallback.
   at::native::cpu_fallback(op, stack, /*error_on_views=*/false, c10::DispatchKey::CPU);
+  if (tt_explain_is_on()) {
+    tt_explain_note_here(TT_EXPLAIN_CPU, (name + ": " + reason).c_str());
+  }
   bool first;
   {
     std::lock_guard<std::mutex> guard(lock);

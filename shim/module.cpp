@@ -11,6 +11,7 @@
 #include "process_group.h"
 #include "python.h"
 #include "shim.h"
+#include "tt/explain.h"
 
 namespace tt {
 namespace {
@@ -188,9 +189,46 @@ PyObject* mode_get(PyObject*, PyObject*) {
 PyObject* flush(PyObject*, PyObject*) {
   HANDLE_TH_ERRORS {
     NoGil no_gil;
-    check(tt_flush());
+    check(tt_flush_because("an optimizer's step ends"));
   }
   return none();
+  END_HANDLE_TH_ERRORS
+}
+
+// A mark; explain_end takes it and gives what was noted since, as (kind, where, text).
+PyObject* explain_begin(PyObject*, PyObject*) {
+  return PyLong_FromLongLong(tt_explain_begin());
+}
+
+PyObject* explain_end(PyObject*, PyObject* arg) {
+  HANDLE_TH_ERRORS
+  const int64_t mark = to_int(arg);
+  struct Note {
+    tt_explain_kind kind;
+    std::string where, text;
+  };
+  std::vector<Note> notes;
+  {
+    const NoGil no_gil;
+    tt_explain_end(
+        mark,
+        [](tt_explain_kind kind, const char* where, const char* text, void* ctx) {
+          static_cast<std::vector<Note>*>(ctx)->push_back({kind, where, text});
+        },
+        &notes);
+  }
+  static const char* const kinds[] = {"cut", "new", "cpu"};
+  PyObject* const list = PyList_New(0);
+  for (const Note& note : notes) {
+    PyObject* const row = Py_BuildValue("sss", kinds[note.kind], note.where.c_str(), note.text.c_str());
+    if (row == nullptr || PyList_Append(list, row) != 0) {
+      Py_XDECREF(row);
+      Py_DECREF(list);
+      throw python_error();
+    }
+    Py_DECREF(row);
+  }
+  return list;
   END_HANDLE_TH_ERRORS
 }
 
@@ -359,6 +397,8 @@ PyMethodDef methods[] = {
     {"mode_get",           mode_get,                                                           METH_NOARGS,   "0 strict, 1 debug, 2 fused."                                     },
     {"mode_set",           mode_set,                                                           METH_O,        "0 strict, 1 debug."                                              },
     {"precision_set",      precision_set,                                                      METH_O,        "Precision of f32 products: 0 default, 1 high, 2 highest."        },
+    {"explain_begin",      explain_begin,                                                      METH_NOARGS,   "Begins to note cuts, new calls and CPU runs; returns a mark."    },
+    {"explain_end",        explain_end,                                                        METH_O,        "What was noted since a mark: (kind, where, text)."               },
     {"stats",              stats,                                                              METH_NOARGS,   "Counters since the start."                                       },
     {"fallbacks",          fallbacks,                                                          METH_NOARGS,   "Calls that ran on the CPU, by op."                               },
     {"fallbacks_clear",    fallbacks_clear,                                                    METH_NOARGS,   "Forgets them."                                                   },

@@ -8,6 +8,7 @@ import torch
 
 from torch_tpu import _C
 from torch_tpu import _memory as memory
+from torch_tpu._explain import explain  # noqa: F401
 from torch_tpu._index import index_of as _index_of
 from torch_tpu._memory import (  # noqa: F401
     empty_cache,

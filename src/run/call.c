@@ -9,6 +9,7 @@
 #include "run/call.h"
 #include "run/capture.h"
 #include "run/counters.h"
+#include "run/explain.h"
 #include "run/fuse.h"
 
 // Debug mode: waits for the call's results and says where it was made.
@@ -60,7 +61,8 @@ static tt_status find_locked(tt_bound* bound, tt_mode mode, char* where, int whe
       if (state == TT_FUSE_RUNNING) {
         tt_fuse_wait();
       }
-      tt_status status = state == TT_FUSE_PENDING ? tt_flush() : NULL;
+      tt_status status =
+          state == TT_FUSE_PENDING ? tt_flush_because("a call outside fused mode uses what is recorded") : NULL;
       tt_lock();
       TT_TRY(status);
       continue;
@@ -123,7 +125,7 @@ tt_status tt_call_run(tt_call* call, tt_outputs* out_outputs, bool* out_hit) {
   if (full && status == NULL) {
     tt_device* d;
     status = tt_device_get(call->device, &d);
-    status = status == NULL ? tt_fuse_flush(d) : status;
+    status = status == NULL ? tt_fuse_flush(d, "the trace is full") : status;
   }
   tt_bound_deinit(&bound);
   return status;
@@ -163,9 +165,18 @@ void tt_call_adopt_plan(tt_call* call, uint64_t baked, bool precise, tt_plan* pl
   tt_bound_init(&bound, call);
   tt_lock();
   tt_bound_key_locked(&bound);
+  bool explained = tt_explain_is_on();
+  if (explained) {
+    tt_obj_retain(plan);
+  }
   tt_plan_install_locked(&bound, plan);
+  char* news = explained && plan->key != NULL ? tt_explain_plan_locked(plan) : NULL;
   tt_unlock();
   tt_bound_deinit(&bound);
+  tt_explain_note_take(TT_EXPLAIN_NEW, news);
+  if (explained) {
+    tt_obj_release(plan);
+  }
 }
 
 // Results of in-place and out= overloads go to the argument they stand for; a list of results to a list argument.

@@ -56,6 +56,20 @@ typedef struct tt_bound {
   uint64_t inline_words[INLINE_WORDS];
 } tt_bound;
 
+// Marks of a tensor in the key.
+enum {
+  TT_KEY_HOST = 1,
+  TT_KEY_WRAPPED = 2,
+  TT_KEY_BASE = 4,
+  TT_KEY_UNWRITTEN = 8,
+  TT_KEY_DONATE = 16,
+  TT_KEY_NEEDS_OFFSET = 32,
+  TT_KEY_OWN_DIMS = 64,
+  TT_KEY_LOST = 128,
+  TT_KEY_CONJ = 128,
+  TT_KEY_NEG = 256
+};
+
 int tt_precision_get(void);
 void tt_bound_init(tt_bound* bound, const tt_call* call);
 void tt_bound_deinit(tt_bound* bound);
@@ -108,9 +122,12 @@ struct tt_plan {
   void* extra;  // the caller's (tt_call)
   void (*free_extra)(void* extra);
   uint64_t used;
+  uint64_t* key;  // as the table has it
+  size_t key_words;
 };
 
 tt_plan* tt_plan_create(const tt_overload* overload);
+void tt_plan_each_locked(void (*fn)(void* plan, void* ctx), void* ctx);
 tt_plan* tt_plan_find_locked(tt_bound* bound);                // borrowed
 void tt_plan_install_locked(tt_bound* bound, tt_plan* plan);  // takes the reference
 // The overload's name as a module may have it.

@@ -163,7 +163,8 @@ static tt_status dense_buffer(const tt_tensor* src, tt_buffer** out_buffer) {
   *out_buffer = NULL;
   tt_device* device;
   TT_TRY(tt_device_get(s->device, &device));
-  tt_status_free(tt_fuse_flush(device));  // what failed is told by the tensors it was for, and this may be none of them
+  tt_status_free(tt_fuse_flush(
+      device, "a value is read"));  // what failed is told by the tensors it was for, and this may be none of them
   tt_lock();
   bool plain = !src->conj && !src->neg;
   bool ready = plain && s->buffer != NULL && tt_view_is_base(&s->type, src);
@@ -188,7 +189,7 @@ static tt_status dense_buffer(const tt_tensor* src, tt_buffer** out_buffer) {
   tt_outputs outputs;
   TT_TRY(run_copy(dense_overload(), src, src, &meta, &outputs));
   tt_storage* made = outputs.items[0].storage;
-  tt_status status = tt_fuse_flush(device);
+  tt_status status = tt_fuse_flush(device, "a value is read");
   if (status != NULL) {
     tt_storage_release(made);
     tt_outputs_deinit(&outputs);
@@ -278,7 +279,7 @@ tt_status tt_storage_resize(tt_storage* s, int64_t bytes) {
   tt_device* d;
   if (s->capture == NULL) {
     TT_TRY(tt_device_get(s->device, &d));
-    TT_TRY(tt_fuse_flush(d));
+    TT_TRY(tt_fuse_flush(d, "a storage is resized"));
   }
   if (bytes > s->bytes) {
     tt_storage_move(s, bytes);  // ranges of addresses do not overlap
@@ -310,7 +311,7 @@ tt_status tt_storage_resize(tt_storage* s, int64_t bytes) {
   fresh.storage = tt_storage_new(s->device, &flat, bytes);
   tt_status status = tt_copy_on_device(&fresh, &old);
   if (status == NULL) {
-    status = tt_fuse_flush(d);
+    status = tt_fuse_flush(d, "a storage is resized");
   }
   if (status == NULL) {
     tt_lock();

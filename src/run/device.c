@@ -89,7 +89,7 @@ tt_status tt_pending_await_release(tt_pending* pending) {
 tt_status tt_device_synchronize(tt_device* d) {
   tt_pending* pending[TT_MAX_PENDING];
   TT_TRY(tt_runtime_start());
-  TT_TRY(tt_fuse_flush(d));
+  TT_TRY(tt_fuse_flush(d, "synchronize"));
   tt_lock();
   int n = tt_device_pending_locked(d, pending);
   tt_unlock();

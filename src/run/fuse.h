@@ -27,7 +27,8 @@ tt_fuse_state tt_fuse_state_locked(const tt_bound* bound);
 bool tt_fuse_is_running_locked(const tt_storage* storage);  // the storage's value is being made
 void tt_fuse_wait(void);
 // Without the lock: runs what is recorded on the device. Failures show when results are read; only failing to compile is reported here.
-TT_NODISCARD tt_status tt_fuse_flush(tt_device* device);
+// `why` is what an explanation says of the cut.
+TT_NODISCARD tt_status tt_fuse_flush(tt_device* device, const char* why);
 // With the lock held: `storage` gets another value or goes away.
 void tt_fuse_disown_locked(tt_storage* storage);
 

@@ -2,11 +2,13 @@
 //
 // Running a trace at a cut: by its program if that is compiled, else call by call while a worker compiles it.
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/knobs.h"
 #include "base/log.h"
 #include "run/counters.h"
+#include "run/explain.h"
 #include "run/fuse_trace.h"
 #include "run/stats.h"
 
@@ -25,6 +27,7 @@ typedef struct fused {
   char* text;
   tt_device* device;
   sent numbers[TT_DTYPE_COUNT];
+  tt_explain_trace trace;
 } fused;
 
 // A trace that finds this many compilations waiting is not compiled this time: it may be one of many that never come again.
@@ -370,10 +373,44 @@ static void forget_program(void* item, void* ctx) {
   }
   tt_exec_release(program->exec);
   free(program->text);
+  free(program->trace.steps);
   free(program);
 }
 
-static fused* program_locked(tt_fuse* f, const shape* s) {
+static void describe_trace(const tt_fuse* f, const shape* s, tt_explain_trace* out) {
+  *out = (tt_explain_trace){.count = f->nodes.count, .kept = s->num_outputs};
+  out->steps = tt_calloc(f->nodes.count + 1, sizeof *out->steps);
+  for (size_t i = 0; i < f->nodes.count; ++i) {
+    const tt_fuse_node* node = &f->nodes.items[i];
+    uint64_t wiring = 0;
+    for (int k = 0; k < node->plan->num_sources; ++k) {
+      uint64_t words[2] = {wiring, (uint64_t)(uint32_t)f->operands.items[node->first_operand + k]};
+      wiring = tt_hash_words(words, 2);
+    }
+    out->steps[i] = (tt_explain_step){node->plan->serial, wiring, node->plan->overload->name};
+  }
+}
+
+typedef struct nearest_trace {
+  const fused* to;
+  const fused* found;
+  size_t common;
+} nearest_trace;
+
+static void look_at_trace(void* item, void* ctx) {
+  const fused* other = item;
+  nearest_trace* n = ctx;
+  if (other != n->to && other->device == n->to->device) {
+    size_t common = tt_explain_common(&other->trace, &n->to->trace);
+    if (n->found == NULL || common > n->common) {
+      n->found = other;
+      n->common = common;
+    }
+  }
+}
+
+// *out_news: what is new about the trace, if it is and somebody asks.
+static fused* program_locked(tt_fuse* f, const shape* s, char** out_news) {
   // Full of traces, most of which never came again: start anew, when no worker holds one.
   if (programs != NULL && compiling == 0 && tt_map_count(programs) >= (size_t)tt_knobs()->cache_programs) {
     tt_map_each(programs, forget_program, NULL);
@@ -390,6 +427,12 @@ static fused* program_locked(tt_fuse* f, const shape* s) {
   if (program == NULL) {
     program = tt_calloc(1, sizeof *program);
     program->device = f->device;
+    describe_trace(f, s, &program->trace);
+    if (tt_explain_is_on() && s->num_outputs > 0) {
+      nearest_trace nearest = {.to = program};
+      tt_map_each(programs, look_at_trace, &nearest);
+      *out_news = tt_explain_trace_locked(nearest.found != NULL ? &nearest.found->trace : NULL, &program->trace);
+    }
     tt_map_insert(programs, key.items, key.count, hash, program);
   }
   TT_VEC_FREE(&key);
@@ -407,13 +450,29 @@ static void give_up_locked(tt_fuse* f, const tt_status why) {
   }
 }
 
-static tt_status run_trace(tt_fuse* f) {
+static void explain_cut(const tt_fuse* f, int kept, bool ready, int state, const char* why, const char* where) {
+  static const char* const how[] = {
+      [FUSED_NEW] = "they ran one by one: too few for a program, or other programs are still compiling",
+      [FUSED_COMPILING] = "they ran one by one while their program compiles",
+      [FUSED_READY] = "they ran as one program",
+      [FUSED_FAILED] = "they ran one by one: their program does not compile",
+  };
+  char text[256];
+  snprintf(text, sizeof text, "%s: %zu calls recorded, %d results kept; %s", why, f->nodes.count, kept,
+           kept == 0 ? "nothing had to run"
+           : ready   ? how[FUSED_READY]
+                     : how[state]);
+  tt_explain_note(TT_EXPLAIN_CUT, where, text);
+}
+
+static tt_status run_trace(tt_fuse* f, const char* why, const char* where) {
   tt_pending* wait = NULL;
+  char* news = NULL;
   TT_COUNT(cuts, 1);
   tt_lock();
   tt_status status = check_param_locked(f);
   shape s = shape_of_locked(f);
-  fused* program = program_locked(f, &s);
+  fused* program = program_locked(f, &s, &news);
   bool submit = status == NULL && program->state == FUSED_NEW && s.num_outputs > 0 && f->nodes.count > 1 &&
                 compiling < MAX_COMPILING;
   if (submit) {
@@ -431,6 +490,7 @@ static tt_status run_trace(tt_fuse* f) {
   }
   tt_lock();
   bool ready = program->state == FUSED_READY;
+  int state = program->state;
   if (status == NULL && ready) {
     status = run_fused_locked(f, &s, program, &wait);
   }
@@ -444,11 +504,26 @@ static tt_status run_trace(tt_fuse* f) {
     give_up_locked(f, status);
     tt_unlock();
   }
+  if (tt_explain_is_on()) {
+    int kept = 0;
+    for (int o = 0; o < s.num_outputs; ++o) {
+      kept += !f->checked || s.outputs[o] != f->check_value;
+    }
+    explain_cut(f, kept, ready, state, why, where);
+    if (news != NULL) {
+      tt_explain_note(TT_EXPLAIN_NEW, where, news);
+    }
+  }
+  free(news);
   shape_free(&s);
   return status;
 }
 
-tt_status tt_fuse_flush(tt_device* d) {
+tt_status tt_fuse_flush(tt_device* d, const char* why) {
+  char where[112] = "";
+  if (tt_explain_is_on()) {
+    tt_where_now(where, sizeof where);  // takes Python's lock, so before ours
+  }
   tt_mutex_lock(&run_lock);
   tt_lock();
   tt_fuse* f = d->fuse;
@@ -462,7 +537,7 @@ tt_status tt_fuse_flush(tt_device* d) {
   tt_unlock();
   tt_status status = NULL;
   if (f != NULL) {
-    status = run_trace(f);
+    status = run_trace(f, why, where);
     tt_lock();
     give_up_locked(f, NULL);  // no storage points here any more
     tt_unlock();

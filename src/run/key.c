@@ -79,19 +79,6 @@ static tt_view_plan* new_view(tt_bound* bound) {
                                      : tt_arena_alloc(&bound->arena, sizeof(tt_view_plan));
 }
 
-enum {
-  HOST = 1,
-  WRAPPED = 2,
-  BASE = 4,
-  UNWRITTEN = 8,
-  DONATE = 16,
-  NEEDS_OFFSET = 32,
-  OWN_DIMS = 64,
-  LOST = 128,
-  CONJ = 128,
-  NEG = 256
-};
-
 static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool mutated) {
   tt_slot* slot = &bound->slots[index];
   slot->t = t;
@@ -99,9 +86,9 @@ static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool muta
   slot->is_base = slot->unwritten = slot->is_lost = slot->donate = false;
   slot->view = NULL;
   reserve(bound, 8 + 4 * TT_MAX_RANK);
-  uint64_t flags = (t->wrapped ? WRAPPED : 0u) | (t->conj ? CONJ : 0u) | (t->neg ? NEG : 0u);
+  uint64_t flags = (t->wrapped ? TT_KEY_WRAPPED : 0u) | (t->conj ? TT_KEY_CONJ : 0u) | (t->neg ? TT_KEY_NEG : 0u);
   if (t->storage == NULL) {
-    put(bound, (uint64_t)t->dtype | (uint64_t)t->rank << 8 | (flags | HOST) << 16);
+    put(bound, (uint64_t)t->dtype | (uint64_t)t->rank << 8 | (flags | TT_KEY_HOST) << 16);
     if (t->dtype != TT_DTYPE_INVALID && bound->call->overload->bakes_all) {
       put_number(bound, &t->host);
     }
@@ -118,8 +105,8 @@ static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool muta
   slot->is_lost = slot->unwritten && s->lost != NULL;
   slot->is_base = tt_view_is_base(&s->type, t);
   slot->donate = mutated && s->buffer != NULL && tt_obj_refs(s->buffer) == 1;
-  flags |= (slot->is_base ? BASE : 0u) | (slot->unwritten ? UNWRITTEN : 0u) | (slot->is_lost ? LOST : 0u) |
-           (slot->donate ? DONATE : 0u);
+  flags |= (slot->is_base ? TT_KEY_BASE : 0u) | (slot->unwritten ? TT_KEY_UNWRITTEN : 0u) |
+           (slot->is_lost ? TT_KEY_LOST : 0u) | (slot->donate ? TT_KEY_DONATE : 0u);
   uint64_t alias = slot->first == index ? 0 : (uint64_t)slot->first + 1;
   if (slot->is_base) {
     put(bound, (uint64_t)t->dtype | (uint64_t)t->rank << 8 | flags << 16 | alias << 32);
@@ -128,7 +115,7 @@ static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool muta
   }
   slot->view = new_view(bound);
   tt_view_analyse(&s->type, t->dtype, t->rank, t->sizes, t->strides, t->offset, slot->view);
-  flags |= (slot->view->needs_offset ? NEEDS_OFFSET : 0u) | (slot->view->own_dims ? OWN_DIMS : 0u);
+  flags |= (slot->view->needs_offset ? TT_KEY_NEEDS_OFFSET : 0u) | (slot->view->own_dims ? TT_KEY_OWN_DIMS : 0u);
   put(bound, (uint64_t)t->dtype | (uint64_t)t->rank << 8 | flags << 16 | alias << 32);
   put(bound, (uint64_t)slot->view->kind | (uint64_t)s->type.dtype << 8 | (uint64_t)s->type.rank << 16);
   put_ints(bound, t->rank, t->sizes);

@@ -66,7 +66,7 @@ static tt_status watch(tt_marker* marker) {
 }
 
 tt_status tt_marker_create(tt_device* device, tt_marker** out_marker) {
-  TT_TRY(tt_fuse_flush(device));
+  TT_TRY(tt_fuse_flush(device, "an event is recorded"));
   tt_marker* marker = tt_obj_create(&marker_kind, sizeof *marker);
   tt_lock();
   marker->count = tt_device_pending_locked(device, marker->pending);

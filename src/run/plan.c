@@ -49,6 +49,7 @@ static void destroy_plan(void* obj) {
     plan->free_extra(plan->extra);
   }
   free(plan->text);
+  free(plan->key);
   free(plan->source_types);
   free(plan->result_types);
   free(plan->sources);
@@ -137,7 +138,15 @@ void tt_plan_install_locked(tt_bound* bound, tt_plan* plan) {
     tt_obj_release(plan);  // another thread was first
     return;
   }
+  plan->key = tt_memdup(bound->words, bound->num_words * sizeof *bound->words);
+  plan->key_words = bound->num_words;
   tt_map_insert(plans, bound->words, bound->num_words, bound->hash, plan);
+}
+
+void tt_plan_each_locked(void (*fn)(void* plan, void* ctx), void* ctx) {
+  if (plans != NULL) {
+    tt_map_each(plans, fn, ctx);
+  }
 }
 
 void tt_plans_forget(void) {

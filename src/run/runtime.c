@@ -13,6 +13,7 @@
 #include "cache/warm.h"
 #include "run/device.h"
 #include "run/fuse.h"
+#include "tt/explain.h"
 
 enum { MAX_DEVICES = 64 };
 
@@ -240,18 +241,22 @@ tt_mode tt_mode_get(void) {
   return (tt_mode)now;
 }
 tt_status tt_mode_set(tt_mode value) {
-  TT_TRY(tt_flush());
+  TT_TRY(tt_flush_because("the eager mode is set"));
   atomic_store(&mode, (int)value);
   return NULL;
 }
 
 tt_status tt_flush(void) {
+  return tt_flush_because("a flush was asked for");
+}
+
+tt_status tt_flush_because(const char* why) {
   if (!started()) {
     return NULL;
   }
   TT_TRY(tt_runtime_start());
   for (int i = 0; i < rt.count; ++i) {
-    TT_TRY(tt_fuse_flush(&rt.devices[i]));
+    TT_TRY(tt_fuse_flush(&rt.devices[i], why));
   }
   return NULL;
 }
