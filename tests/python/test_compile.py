@@ -152,3 +152,11 @@ def test_constants_made_in_the_code_are_inputs_of_the_program():
     f(x)
     got, d = counters(lambda: f(x))
     assert got.cpu().tolist() == [[1.0, 2.0], [1.0, 2.0], [8.0, 9.0]] and d["launches"] == 1
+
+
+def test_constants_made_on_the_cpu_are_moved_once():
+    f = compiled(lambda t: t * torch.tensor(3) + torch.tensor([1.0, 2.0]).to(t.device) - torch.tensor(4).clone().to(t.device))
+    x = torch.ones(3, 2, device="tpu")
+    f(x)
+    got, d = counters(lambda: f(x))
+    assert got.cpu().tolist() == [[0.0, 1.0]] * 3 and d == {"launches": 1, "compiled": 0, "loaded": 0}
