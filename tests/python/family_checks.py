@@ -44,14 +44,14 @@ def error_of(value, exact):
 
 
 def assert_as_exact_as_the_cpu(got, want, exact, dtype):
-    """Equal within PyTorch's tolerances of the dtype, or as near to the result in float64 as the CPU's own result is (twice its error at
-    most, PyTorch's bound for whole models being three times), since the same model rounds at other places."""
+    """Equal within PyTorch's tolerances of the dtype, or as near to the result in float64 as the CPU's own result is, since the same model
+    rounds at other places: three times its error at most, which is PyTorch's own rule for whole models (torch._dynamo.utils.same)."""
     assert got.keys() == want.keys()
     for key in want:
         if want[key].shape != got[key].shape or want[key].dtype != got[key].dtype:
             raise AssertionError(f"{key}: expected {want[key].dtype} {tuple(want[key].shape)}, got {got[key].dtype} {tuple(got[key].shape)}")
         mine, cpu = error_of(got[key], exact[key]), error_of(want[key], exact[key])
-        if mine > 2 * cpu + torch.finfo(dtype).eps * exact[key].abs().max().item():
+        if mine > 3 * cpu + torch.finfo(dtype).eps * exact[key].abs().max().item():
             torch.testing.assert_close(got[key], want[key], msg=lambda text: f"{key} (error {mine:.2e}, the CPU's {cpu:.2e}): {text}")
 
 
@@ -68,7 +68,13 @@ def check_step(name, mode, dtype):
     model = families.build(name, dtype).to("tpu")
     inputs = families.inputs_of(name, "tpu", dtype)
     with nothing_on_the_cpu(), in_mode(mode):
-        got = families.train_step(name, torch.compile(model, backend="tpu") if mode == "compiled" else model, inputs)
+        run = torch.compile(model, backend="tpu") if mode == "compiled" else model
+        got = families.train_step(name, run, inputs)
+        if mode == "compiled":
+            before = torch.tpu.stats()
+            run(**inputs)
+            after = torch.tpu.stats()
+            assert after["launches"] - before["launches"] == 1 and after["compiled"] == before["compiled"], "the forward is not one program"
     assert_as_exact_as_the_cpu(got, want, {key: value.double() for key, value in exact.items()}, dtype)
 
 
@@ -81,7 +87,7 @@ def check_generate(name, mode, dtype, cache, beams):
     elif cache == "static" and name in families.SLIDING:
         # The cache counts its length in a Python number; transformers asks for a program for each value of it unless told otherwise.
         options["compile_config"] = transformers.CompileConfig(backend="tpu", mode="default", dynamic=None)
-    arguments = dict(cache=cache, beams=beams, return_dict_in_generate=True, output_logits=True)
+    arguments = dict(cache=cache, beams=beams, return_dict_in_generate=True, output_logits=True, output_scores=True)
     want = families.generate(name, cpu, families.inputs_of(name, dtype=dtype), **arguments)
     if mode == "compiled" and cache == "dynamic":
         model.forward = torch.compile(model.forward, backend="tpu", dynamic=True)
