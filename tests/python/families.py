@@ -162,7 +162,7 @@ def train_step(name, model, inputs):
     turned into a step of full size by their sign."""
     family = FAMILIES[name]
     model.train(family.dropout_free)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, eps=1e-2)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, eps=0.1)
     outputs = model(**inputs)
     loss = family.loss(outputs, inputs)
     loss.backward()
