@@ -143,10 +143,11 @@ class StandIns {
   std::vector<std::pair<c10::TensorImpl*, at::Tensor>> made_;
 };
 
+// The CPU's kernel comes last: an entry names it where it only makes calls on its arguments.
 void call_composite(const c10::OperatorHandle& op, Stack* stack) {
   for (auto key :
        {c10::DispatchKey::CompositeExplicitAutograd, c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
-        c10::DispatchKey::CompositeImplicitAutograd}) {
+        c10::DispatchKey::CompositeImplicitAutograd, c10::DispatchKey::CPU}) {
     if (op.hasKernelForDispatchKey(key)) {
       op.callBoxedForDispatchKey(key, *stack);
       return;

@@ -50,10 +50,28 @@ def _register():
         from torch_tpu import _distributed
 
         _distributed.register()
+    _offer_flash_attention()
     if "torch._dynamo.device_interface" in sys.modules:
         _register_dynamo_interface(sys.modules["torch._dynamo.device_interface"])
     else:
         sys.meta_path.insert(0, _DynamoWatcher())
+
+
+def _offer_flash_attention():
+    """Jagged nested tensors choose their attention by this question; on tpu the operator behind it is ours and takes any size."""
+    import functools
+
+    from torch.backends import cuda
+
+    asked = cuda.can_use_flash_attention
+
+    @functools.wraps(asked)
+    def can_use_flash_attention(params, debug=False):
+        if params.query.device.type != "tpu":
+            return asked(params, debug)
+        return params.attn_mask is None and params.dropout == 0.0
+
+    cuda.can_use_flash_attention = can_use_flash_attention
 
 
 class _DynamoWatcher:
