@@ -59,18 +59,48 @@ void run_layout(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::
   }
 }
 
+bool has_composite(const c10::OperatorHandle& op) {
+  for (auto key : {DispatchKey::CompositeExplicitAutograd, DispatchKey::CompositeExplicitAutogradNonFunctional,
+                   DispatchKey::CompositeImplicitAutograd}) {
+    if (op.hasKernelForDispatchKey(key)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A fallback for everything; and, since a composite kernel would come before that, kernels where the CPU has one besides.
 template <int index>
-void add_fallback() {
-  static auto* library = new torch::Library(torch::Library::IMPL, "_", kLayouts[index].ours, __FILE__, __LINE__);
-  library->fallback(torch::CppFunction::makeFromBoxedFunction<&run_layout<index>>());
+void add_layout() {
+  const Layout& layout = kLayouts[index];
+  static auto* all = new torch::Library(torch::Library::IMPL, "_", layout.ours, __FILE__, __LINE__);
+  all->fallback(torch::CppFunction::makeFromBoxedFunction<&run_layout<index>>());
+  static auto* named = new torch::Library(torch::Library::IMPL, "aten", layout.ours, __FILE__, __LINE__);
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getRegistrationsForDispatchKey(layout.cpu)) {
+    auto op = dispatcher.findSchema(name);
+    if (op.has_value() && name.name.compare(0, 6, "aten::") == 0 && has_composite(*op)) {
+      named->impl(c10::toString(name).c_str(), torch::CppFunction::makeFromBoxedFunction<&run_layout<index>>());
+    }
+  }
+}
+
+// Dense in, sparse out (or, for the bags, whichever is asked for): PyTorch's CPU kernels make calls only.
+void make_calls(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  op.callBoxedForDispatchKey(DispatchKey::CPU, *stack);
 }
 
 }  // namespace
 
 void register_layouts() {
-  add_fallback<0>();
-  add_fallback<1>();
-  add_fallback<2>();
+  add_layout<0>();
+  add_layout<1>();
+  add_layout<2>();
+  static auto* dense = new torch::Library(torch::Library::IMPL, "aten", DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  for (const char* name : {"_to_sparse", "_to_sparse.sparse_dim", "_to_sparse_csr", "_to_sparse_csc", "_to_sparse_bsr",
+                           "_to_sparse_bsc", "_embedding_bag_backward"}) {
+    dense->impl(name, torch::CppFunction::makeFromBoxedFunction<&make_calls>());
+  }
 }
 
 }  // namespace tt

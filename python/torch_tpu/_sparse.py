@@ -146,6 +146,8 @@ def _add_coo(a, b, alpha):
 
 @_kernel(COO, "add.out")
 def add_out(self, other, alpha, out):
+    if not isinstance(other, torch.Tensor):
+        raise RuntimeError("add: a number cannot be added to a sparse tensor; convert with .to_dense()")
     if self.layout == torch.strided or other.layout == torch.strided:
         if self.layout != torch.strided:
             raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
@@ -197,6 +199,10 @@ def _times_coo(a, b):
 
 @_kernel(COO, "mul.out")
 def mul_out(self, other, out):
+    if not isinstance(self, torch.Tensor):  # numbers come as such
+        self, other = other, self
+    if not isinstance(other, torch.Tensor):
+        return _into(out, _coo(self._indices().clone(), self._values() * other, self.shape, self.is_coalesced()))
     if self.layout == torch.strided or other.layout == torch.strided:
         sparse, dense = (other, self) if self.layout == torch.strided else (self, other)
         return _into(out, _times_dense(sparse, dense))
@@ -354,7 +360,7 @@ COO["is_pinned"] = COMPRESSED["is_pinned"] = NESTED["is_pinned"] = lambda self, 
 
 
 def _as_coo(t):
-    return t if t.layout == torch.sparse_coo else t.to_sparse()
+    return t if t.layout == torch.sparse_coo else _compressed_to_coo(t)
 
 
 def _back(coo, layout):
@@ -363,11 +369,45 @@ def _back(coo, layout):
 
 def _csr_entries(t):
     """Rows, columns and values of a matrix in any sparse layout."""
-    if t.layout == torch.sparse_csr and t.dim() == 2:
-        pair = torch._convert_indices_from_csr_to_coo(t.crow_indices(), t.col_indices())
-        return pair[0].long(), pair[1].long(), t.values()
-    coo = _as_coo(t)
+    if t.dim() == 2 and t.dense_dim() == 0:
+        if t.layout == torch.sparse_csr:
+            pair = torch._convert_indices_from_csr_to_coo(t.crow_indices(), t.col_indices())
+            return pair[0].long(), pair[1].long(), t.values()
+        if t.layout == torch.sparse_csc:
+            pair = torch._convert_indices_from_csr_to_coo(t.ccol_indices(), t.row_indices(), transpose=True)
+            return pair[0].long(), pair[1].long(), t.values()
+    coo = t if t.layout == torch.sparse_coo else t.to_dense().to_sparse()
     return (*coo._indices(), coo._values())
+
+
+def _compressed_to_coo(self):
+    if self.layout in (torch.sparse_csr, torch.sparse_csc) and self.dim() == 2:
+        rows, columns, values = _csr_entries(self)
+        coo = _coo(torch.stack([rows, columns]), values, self.shape, self.layout == torch.sparse_csr)
+        return coalesce(coo)
+    return self.to_dense().to_sparse()
+
+
+@_kernel(COMPRESSED, "_to_sparse")
+def compressed_to_sparse(self, layout=None, blocksize=None, dense_dim=None):
+    if layout == self.layout:
+        return self.clone()
+    if layout in (None, torch.sparse_coo):
+        return _compressed_to_coo(self)
+    if layout in (torch.sparse_csr, torch.sparse_csc) and self.layout in (torch.sparse_csr, torch.sparse_csc):
+        return _back(_compressed_to_coo(self), layout)
+    return self.to_dense().to_sparse(layout=layout, blocksize=blocksize, dense_dim=dense_dim)
+
+
+@_kernel(COMPRESSED, "_to_sparse.sparse_dim")
+def compressed_to_sparse_dim(self, sparse_dim):
+    return _compressed_to_coo(self)
+
+
+COMPRESSED["_to_sparse_csr"] = lambda self, dense_dim=None: compressed_to_sparse(self, torch.sparse_csr, None, dense_dim)
+COMPRESSED["_to_sparse_csc"] = lambda self, dense_dim=None: compressed_to_sparse(self, torch.sparse_csc, None, dense_dim)
+COMPRESSED["_to_sparse_bsr"] = lambda self, blocksize, dense_dim=None: compressed_to_sparse(self, torch.sparse_bsr, blocksize, dense_dim)
+COMPRESSED["_to_sparse_bsc"] = lambda self, blocksize, dense_dim=None: compressed_to_sparse(self, torch.sparse_bsc, blocksize, dense_dim)
 
 
 def _addmm_compressed(self, mat1, mat2, beta, alpha):
@@ -403,6 +443,8 @@ def csr_addmv_out(self, mat, vec, beta, alpha, out):
 
 @_kernel(COMPRESSED, "add.out")
 def csr_add_out(self, other, alpha, out):
+    if not isinstance(other, torch.Tensor):
+        raise RuntimeError("add: a number cannot be added to a sparse tensor; convert with .to_dense()")
     if self.layout == torch.strided:
         return _put(out, torch.add(self, other.to_dense(), alpha=alpha))
     if other.layout == torch.strided:

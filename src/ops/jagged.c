@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of different numbers side by side (jagged, as nested tensors keep them): padded to one length and back.
+// Rows of different numbers side by side (jagged, as nested tensors and compressed sparse matrices keep them): padded to one length and
+// back, and which group each row belongs to.
 #include "ops/jagged.h"
 
 #include "ops/indexing.h"
@@ -43,11 +44,14 @@ tt_val tt_jagged_pad(tt_builder* b, tt_val values, tt_val offsets, int64_t lengt
 
 tt_val tt_jagged_groups(tt_builder* b, tt_val offsets, int64_t total) {
   int64_t groups = tt_dim_of(b, offsets, 0) - 1;
-  tt_type type = tt_type_make(tt_dtype_of(b, offsets), 2, (int64_t[2]){total, 1});
+  tt_dtype dtype = tt_dtype_of(b, offsets);
+  tt_val steps = tt_zeros(b, dtype, 1, &total);
+  if (total == 0 || groups <= 0) {
+    return steps;
+  }
   tt_val ends = tt_slice_dim(b, offsets, 0, 1, groups + 1, 1);
-  tt_val passed = tt_convert(b, tt_test(b, TT_LE, ends, tt_iota(b, &type, 0)), tt_dtype_of(b, offsets));
-  int64_t last = 1;
-  return tt_reduce(b, TT_REDUCE_SUM, passed, 1, &last);
+  tt_val ones = tt_expand(b, tt_const_i(b, dtype, 1), 1, &groups);
+  return tt_cumulative(b, TT_REDUCE_SUM, tt_put_flat(b, steps, ends, ones, TT_COMBINE_ADD), 0);
 }
 
 tt_val tt_jagged_unpad(tt_builder* b, tt_val padded, tt_val offsets, int64_t total) {
@@ -98,4 +102,32 @@ TT_OP(padded_to_jagged,
     return;
   }
   tt_out(L, 0, tt_jagged_unpad(b, tt_arg(L, 0), tt_arg_at(L, 1, 0), tt_out_type(L, 0)->dims[0]));
+}
+
+// ---- rows of sparse matrices, which are jagged -------------------------------------------------------------------------------------
+
+TT_OP(coo_to_csr,
+      "_convert_indices_from_coo_to_csr(Tensor self, int size, *, bool out_int32=False) -> Tensor") {
+  int64_t rows = tt_arg_int(L, 1), count = tt_arg_info(L, 0)->sizes[0];
+  int64_t ends = rows + 1;
+  tt_val at = tt_add(b, tt_arg_as(L, 0, TT_I64), tt_const_i(b, TT_I64, 1));
+  tt_val ones = tt_expand(b, tt_const_i(b, TT_I64, 1), 1, &count);
+  tt_val steps = tt_zeros(b, TT_I64, 1, &ends);
+  if (count > 0) {
+    steps = tt_put_flat(b, steps, at, ones, TT_COMBINE_ADD);
+  }
+  tt_out(L, 0, tt_cumulative(b, TT_REDUCE_SUM, steps, 0));
+}
+TT_OP(csr_to_coo,
+      "_convert_indices_from_csr_to_coo(Tensor crow_indices, Tensor col_indices, *, bool out_int32=False, bool "
+      "transpose=False) -> Tensor") {
+  if (tt_arg_info(L, 0)->rank != 1) {
+    tt_unsupported(L, "batches of compressed matrices");
+    return;
+  }
+  tt_val columns = tt_arg_as(L, 1, TT_I64);
+  tt_val rows = tt_jagged_groups(b, tt_arg_as(L, 0, TT_I64), tt_dim_of(b, columns, 0));
+  bool swap = tt_arg_bool(L, 3);
+  tt_val pair[2] = {tt_unsqueeze(b, swap ? columns : rows, 0), tt_unsqueeze(b, swap ? rows : columns, 0)};
+  tt_out(L, 0, tt_concat(b, 2, pair, 0));
 }
