@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shapes of quantised, grouped and jagged operators of which PyTorch has no Meta kernel, or one for CUDA's limits only.
+// Shapes of quantised, grouped, jagged and segmented operators of which PyTorch has no Meta kernel, or one for CUDA's limits only.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
@@ -126,6 +126,19 @@ Tensor weight_int4pack_mm(const Tensor& self, const Tensor& mat2, int64_t group,
   return at::empty({self.size(0), mat2.size(0) * 8}, self.options());
 }
 
+std::tuple<Tensor, Tensor, Tensor> transform_qkv(const Tensor& qkv, const Tensor&, int64_t heads) {
+  TORCH_CHECK(qkv.dim() == 3 && qkv.size(2) % (3 * heads) == 0,
+              "_transform_bias_rescale_qkv: expected qkv [batch, rows, 3 * heads * features], got ", qkv.sizes());
+  auto part = [&] { return at::empty({qkv.size(0), heads, qkv.size(1), qkv.size(2) / (3 * heads)}, qkv.options()); };
+  return {part(), part(), part()};
+}
+
+Tensor segment_reduce_backward(const Tensor&, const Tensor&, const Tensor& data, c10::string_view,
+                               const std::optional<Tensor>&, const std::optional<Tensor>&, int64_t,
+                               const std::optional<at::Scalar>&) {
+  return at::empty(data.sizes(), data.options());
+}
+
 Tensor padded_to_jagged(const Tensor& dense, at::TensorList offsets, std::optional<c10::SymInt> total) {
   TORCH_CHECK(offsets.size() == 1, "_padded_dense_to_jagged_forward: expected one list of offsets, got ", offsets.size());
   TORCH_CHECK(total.has_value(), "_padded_dense_to_jagged_forward: expected total_L");
@@ -146,6 +159,8 @@ TORCH_LIBRARY_IMPL(aten, Meta, m) {
   m.impl("_fake_quantize_learnable_per_channel_affine_backward", learnable_channel_backward);
   m.impl("_convert_weight_to_int4pack", convert_weight_to_int4pack);
   m.impl("_padded_dense_to_jagged_forward", padded_to_jagged);
+  m.impl("_transform_bias_rescale_qkv", transform_qkv);
+  m.impl("_segment_reduce_backward", segment_reduce_backward);
 }
 
 TORCH_LIBRARY_FRAGMENT(tt_shapes, m) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels for sparse tensors on tpu: gathers, index_add and conversions over indices and values. They run below autograd; arguments come
+"""Kernels for sparse (and, at the end, strided nested) tensors on tpu: gathers, index_add and conversions over indices and values. They run below autograd; arguments come
 in the order of the schema, all of them. Tensors whose shape depends on values (a pattern after coalesce) cost one host read of a count."""
 
 import math
@@ -497,3 +497,14 @@ def nested_sum(self, dim, keepdim, dtype):
     if dim is None or len(dim) != 1 or dim[0] % self.dim() != self.dim() - 1:
         raise RuntimeError("NestedTensor only allows reduction of the last dimension for now.")
     return torch._nested_tensor_from_tensor_list([t.sum(-1, keepdim=keepdim, dtype=dtype) for t in self.unbind()])
+
+
+@_kernel(NESTED, "_transformer_encoder_layer_fwd")
+def nested_encoder_layer(src, *args):
+    """Padded, with a mask of the padding, and back."""
+    *weights, _, _ = args
+    lengths = src._nested_tensor_size()[:, 0]
+    padded = src.to_padded_tensor(0.0)
+    mask = (torch.arange(padded.shape[1]).unsqueeze(0) >= lengths.unsqueeze(1)).to(padded.device)
+    out = torch._transformer_encoder_layer_fwd(padded, *weights, mask, 1)
+    return torch._nested_tensor_from_tensor_list([row[:n] for row, n in zip(out, lengths.tolist(), strict=True)])

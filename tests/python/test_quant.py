@@ -167,7 +167,7 @@ def test_decomposed_per_channel_and_token():
     check(lambda x, s, z: decomposed.quantize_per_token(x, s, z, -128, 127, torch.int8), sample(4, 3), rows, zeros)
     check(lambda x, s, z: decomposed.dequantize_per_token(x, s, z, -128, 127, torch.int8, torch.float32), q, rows, zeros)
     check(lambda x: decomposed.choose_qparams_per_token(x, torch.int8), sample(4, 3))
-    check(lambda x: decomposed._choose_qparams_per_token_asymmetric_impl(x, torch.int8), sample(4, 3))
+    check(lambda x: decomposed.choose_qparams_per_token_asymmetric(x, torch.int8), sample(4, 3))
     group, none = torch.rand(4, 2) + 0.1, torch.zeros(4, 2, dtype=torch.int32)
     check(lambda x, s, z: decomposed.quantize_per_channel_group(x, s, z, -8, 7, torch.int8, 3), sample(4, 6), group, none)
     packed = torch.randint(-8, 7, (4, 6), dtype=torch.int8)
