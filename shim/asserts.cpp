@@ -22,8 +22,8 @@ at::Tensor functional_assert(const at::Tensor& self, c10::string_view text, cons
   assert_async_msg(self, text);
   return token.clone();
 }
-at::Tensor make_dep_token(std::optional<at::ScalarType> dtype, std::optional<at::Layout>, std::optional<at::Device> device,
-                          std::optional<bool>, std::optional<at::MemoryFormat>) {
+at::Tensor make_dep_token(std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+                          std::optional<at::Device> device, std::optional<bool>, std::optional<at::MemoryFormat>) {
   return at::empty({}, at::TensorOptions().dtype(dtype).device(device));
 }
 

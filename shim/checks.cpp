@@ -73,14 +73,14 @@ struct Row {
   Check check;
 };
 constexpr Row rows[] = {
-    {"aten::uniform_",     "",      uniform    },
-    {"aten::exponential_", "",      exponential},
-    {"aten::cauchy_",      "",      cauchy     },
-    {"aten::geometric_",   "",      geometric  },
-    {"aten::log_normal_",  "",      log_normal },
-    {"aten::normal_",      "",      normal     },
-    {"aten::bernoulli_",   "float", bernoulli  },
-    {"aten::_fused_moving_avg_obs_fq_helper", "", observer},
+    {"aten::uniform_",                        "",      uniform    },
+    {"aten::exponential_",                    "",      exponential},
+    {"aten::cauchy_",                         "",      cauchy     },
+    {"aten::geometric_",                      "",      geometric  },
+    {"aten::log_normal_",                     "",      log_normal },
+    {"aten::normal_",                         "",      normal     },
+    {"aten::bernoulli_",                      "float", bernoulli  },
+    {"aten::_fused_moving_avg_obs_fq_helper", "",      observer   },
 };
 
 }  // namespace

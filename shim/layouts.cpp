@@ -24,9 +24,9 @@ struct Layout {
   const char* name;
 };
 constexpr Layout kLayouts[] = {
-    {DispatchKey::SparsePrivateUse1, DispatchKey::SparseCPU, "sparse"},
-    {DispatchKey::SparseCsrPrivateUse1, DispatchKey::SparseCsrCPU, "sparse_csr"},
-    {DispatchKey::NestedTensorPrivateUse1, DispatchKey::NestedTensorCPU, "nested"},
+    {DispatchKey::SparsePrivateUse1,       DispatchKey::SparseCPU,       "sparse"    },
+    {DispatchKey::SparseCsrPrivateUse1,    DispatchKey::SparseCsrCPU,    "sparse_csr"},
+    {DispatchKey::NestedTensorPrivateUse1, DispatchKey::NestedTensorCPU, "nested"    },
 };
 
 // Asks Python, once an operator and layout; raises where there is no way.

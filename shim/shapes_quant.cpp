@@ -14,7 +14,8 @@ namespace {
 using at::Tensor;
 
 void check_grid(int64_t quant_min, int64_t quant_max) {
-  TORCH_CHECK(quant_min <= quant_max, "`quant_min` should be less than or \
+  TORCH_CHECK(quant_min <= quant_max,
+              "`quant_min` should be less than or \
         equal to `quant_max`.");
 }
 std::tuple<Tensor, Tensor> with_mask(const Tensor& self) {
@@ -23,8 +24,7 @@ std::tuple<Tensor, Tensor> with_mask(const Tensor& self) {
 
 std::tuple<Tensor, Tensor> per_tensor(const Tensor& self, double, int64_t zero_point, int64_t low, int64_t high) {
   check_grid(low, high);
-  TORCH_CHECK(zero_point >= low && zero_point <= high,
-              "`zero_point` must be between `quant_min` and `quant_max`.");
+  TORCH_CHECK(zero_point >= low && zero_point <= high, "`zero_point` must be between `quant_min` and `quant_max`.");
   return with_mask(self);
 }
 std::tuple<Tensor, Tensor> tensor_qparams(const Tensor& self, const Tensor&, const Tensor&, const Tensor&, int64_t low,
@@ -37,7 +37,8 @@ void check_channels(const Tensor& self, const Tensor& scale, const Tensor& zero_
   TORCH_CHECK(scale.dim() == 1, "scale should be a 1-D tensor");
   TORCH_CHECK(zero_point.dim() == 1, "zero point should be a 1-D tensor");
   TORCH_CHECK(scale.numel() == zero_point.numel(), "scale and zero-point need to have the same dimensions");
-  TORCH_CHECK(scale.numel() == self.size(axis), "dimensions of scale and zero-point are not consistent with input tensor");
+  TORCH_CHECK(scale.numel() == self.size(axis),
+              "dimensions of scale and zero-point are not consistent with input tensor");
 }
 std::tuple<Tensor, Tensor> per_channel(const Tensor& self, const Tensor& scale, const Tensor& zero_point, int64_t axis,
                                        int64_t low, int64_t high) {
@@ -77,7 +78,8 @@ Tensor grouped_mm(const Tensor& self, const Tensor& mat2, const std::optional<Te
   TORCH_CHECK(at::isFloatingType(self.scalar_type()), "expected mat_a of a floating dtype, got ", self.scalar_type());
   TORCH_CHECK(!bias.has_value(), "Bias not supported yet");
   bool ragged = self.dim() == 2 || mat2.dim() == 2;
-  TORCH_CHECK(offs.has_value() == ragged, "Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d");
+  TORCH_CHECK(offs.has_value() == ragged,
+              "Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d");
   if (ragged) {
     TORCH_CHECK(offs->dim() == 1, "offs has to be 1D");
     TORCH_CHECK(offs->scalar_type() == at::kInt, "Offsets have to be int32");
@@ -99,10 +101,11 @@ Tensor grouped_mm(const Tensor& self, const Tensor& mat2, const std::optional<Te
 }
 
 Tensor convert_weight_to_int4pack(const Tensor& self, int64_t tiles) {
-  TORCH_CHECK(self.dim() == 2 && self.scalar_type() == at::kByte, "_convert_weight_to_int4pack: expected a uint8 matrix, got ",
-              self.scalar_type(), " of ", self.dim(), " dimensions");
-  TORCH_CHECK(tiles == 2 || tiles == 4 || tiles == 8, "_convert_weight_to_int4pack: expected innerKTiles 2, 4 or 8, got ",
-              tiles);
+  TORCH_CHECK(self.dim() == 2 && self.scalar_type() == at::kByte,
+              "_convert_weight_to_int4pack: expected a uint8 matrix, got ", self.scalar_type(), " of ", self.dim(),
+              " dimensions");
+  TORCH_CHECK(tiles == 2 || tiles == 4 || tiles == 8,
+              "_convert_weight_to_int4pack: expected innerKTiles 2, 4 or 8, got ", tiles);
   TORCH_CHECK(self.size(0) % 8 == 0 && self.size(1) * 2 % (tiles * 16) == 0,
               "_convert_weight_to_int4pack: expected rows in eights and columns in multiples of ", tiles * 16, ", got ",
               self.size(0), " and ", self.size(1) * 2);
@@ -110,11 +113,11 @@ Tensor convert_weight_to_int4pack(const Tensor& self, int64_t tiles) {
 }
 Tensor weight_int4pack_mm(const Tensor& self, const Tensor& mat2, int64_t group, const Tensor& scales) {
   TORCH_CHECK(self.dim() == 2 && at::isFloatingType(self.scalar_type()),
-              "_weight_int4pack_mm: expected self to be a floating matrix, got ", self.scalar_type(), " of ", self.dim(),
-              " dimensions");
+              "_weight_int4pack_mm: expected self to be a floating matrix, got ", self.scalar_type(), " of ",
+              self.dim(), " dimensions");
   TORCH_CHECK(mat2.dim() == 4 && mat2.scalar_type() == at::kInt && mat2.size(2) == 32,
-              "_weight_int4pack_mm: expected mat2 as _convert_weight_to_int4pack makes it, got ", mat2.scalar_type(), " ",
-              mat2.sizes());
+              "_weight_int4pack_mm: expected mat2 as _convert_weight_to_int4pack makes it, got ", mat2.scalar_type(),
+              " ", mat2.sizes());
   TORCH_CHECK(mat2.size(1) * mat2.size(3) * 32 == self.size(1), "_weight_int4pack_mm: expected ",
               mat2.size(1) * mat2.size(3) * 32, " columns, got ", self.size(1));
   TORCH_CHECK(group == 32 || group == 64 || group == 128 || group == 256,
@@ -140,7 +143,8 @@ Tensor segment_reduce_backward(const Tensor&, const Tensor&, const Tensor& data,
 }
 
 Tensor padded_to_jagged(const Tensor& dense, at::TensorList offsets, std::optional<c10::SymInt> total) {
-  TORCH_CHECK(offsets.size() == 1, "_padded_dense_to_jagged_forward: expected one list of offsets, got ", offsets.size());
+  TORCH_CHECK(offsets.size() == 1, "_padded_dense_to_jagged_forward: expected one list of offsets, got ",
+              offsets.size());
   TORCH_CHECK(total.has_value(), "_padded_dense_to_jagged_forward: expected total_L");
   at::DimVector sizes(dense.sizes().slice(1));
   sizes[0] = total->expect_int();

@@ -191,8 +191,11 @@ def _times_coo(a, b):
     mine, theirs = _flat(a._indices(), size[: a.sparse_dim()]), _flat(b._indices(), size[: a.sparse_dim()])
     if not mine.numel() or not theirs.numel():
         return _coo(a._indices()[:, :0], (a._values()[:0] * b._values()[:0]), size, True)
-    at = torch.searchsorted(theirs, mine).clamp_max(theirs.numel() - 1)
-    both = (theirs.index_select(0, at) == mine).nonzero().squeeze(1)
+    places, entry = torch.unique(torch.cat([mine, theirs]), return_inverse=True)
+    at = torch.full(places.shape, -1, device=mine.device)
+    at[entry[mine.numel() :]] = torch.arange(theirs.numel(), device=mine.device)
+    at = at.index_select(0, entry[: mine.numel()])  # of each of a's entries: where b has it
+    both = (at >= 0).nonzero().squeeze(1)
     values = a._values().index_select(0, both) * b._values().index_select(0, at.index_select(0, both))
     return _coo(a._indices().index_select(1, both), values, size, True)
 
@@ -475,18 +478,27 @@ def sampled_addmm_out(self, mat1, mat2, beta, alpha, out):
     return out.resize_as_sparse_(made).copy_(made)
 
 
-@_kernel(COMPRESSED, "_sparse_csr_sum.dim_dtype")
-def csr_sum(self, dim, keepdim, dtype):
+def _csr_reduce(self, dim, keepdim, dtype, product):
+    """Over the entries that are there, as a matrix in CSR."""
     if not keepdim:
         raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
-    coo = coalesce(_as_coo(self if dtype is None else self.to(dtype)))
-    dims = sorted(d % 2 for d in dim)
-    indices = coo._indices().clone()
-    for d in dims:
-        indices[d] = 0
-    values = coo._values()
-    wide = values.long() if not values.is_floating_point() and not values.is_complex() and dtype is None else values
-    return coalesce(_coo(indices, wide, [1 if d in dims else n for d, n in enumerate(self.shape)])).to_sparse_csr()
+    rows, columns, values = _csr_entries(self)
+    if dtype is not None:
+        values = values.to(dtype)
+    elif not values.is_floating_point() and not values.is_complex():
+        values = values.long()
+    dims = {d % 2 for d in dim}
+    size = [1 if d in dims else n for d, n in enumerate(self.shape)]
+    kept = [torch.zeros_like(t) if d in dims else t for d, t in enumerate((rows, columns))]
+    places, entry = torch.unique(_flat(torch.stack(kept), size), return_inverse=True)
+    start = torch.full(places.shape, float(product), device=values.device).to(values.dtype)
+    if values.numel():
+        start = start.index_reduce(0, entry, values, "prod") if product else start.index_add(0, entry, values)
+    return _coo(_unflat(places, size), start, size, True).to_sparse_csr()
+
+
+COMPRESSED["_sparse_csr_sum.dim_dtype"] = lambda self, dim, keepdim, dtype: _csr_reduce(self, dim, keepdim, dtype, False)
+COMPRESSED["_sparse_csr_prod.dim_dtype"] = lambda self, dim, keepdim, dtype: _csr_reduce(self, dim, keepdim, dtype, True)
 
 
 # ---- nested tensors of the strided layout -----------------------------------------------------------------------------------------------

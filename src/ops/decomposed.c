@@ -28,34 +28,34 @@ static void dequantize(tt_lower* L, tt_builder* b) {
   tt_out(L, 0, tt_mul(b, x, one(L, 1, wide)));
 }
 
-TT_OP(quantize_per_tensor,
-      DECOMPOSED "quantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, "
-                 "ScalarType dtype) -> Tensor") {
+TT_OP(quantize_per_tensor, DECOMPOSED
+      "quantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, "
+      "ScalarType dtype) -> Tensor") {
   quantize(L, b);
 }
-TT_OP(quantize_per_tensor_tensor,
-      DECOMPOSED "quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int "
-                 "quant_max, ScalarType dtype) -> Tensor") {
+TT_OP(quantize_per_tensor_tensor, DECOMPOSED
+      "quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int "
+      "quant_max, ScalarType dtype) -> Tensor") {
   quantize(L, b);
 }
-TT_OP(quantize_per_tensor_tensor2,
-      DECOMPOSED "quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor "
-                 "quant_max, ScalarType dtype) -> Tensor") {
+TT_OP(quantize_per_tensor_tensor2, DECOMPOSED
+      "quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor "
+      "quant_max, ScalarType dtype) -> Tensor") {
   quantize(L, b);
 }
-TT_OP(dequantize_per_tensor,
-      DECOMPOSED "dequantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, "
-                 "ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor") {
+TT_OP(dequantize_per_tensor, DECOMPOSED
+      "dequantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, "
+      "ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor") {
   dequantize(L, b);
 }
-TT_OP(dequantize_per_tensor_tensor,
-      DECOMPOSED "dequantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int "
-                 "quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor") {
+TT_OP(dequantize_per_tensor_tensor, DECOMPOSED
+      "dequantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int "
+      "quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor") {
   dequantize(L, b);
 }
-TT_OP(dequantize_per_tensor_tensor2,
-      DECOMPOSED "dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, "
-                 "Tensor quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor") {
+TT_OP(dequantize_per_tensor_tensor2, DECOMPOSED
+      "dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, "
+      "Tensor quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor") {
   dequantize(L, b);
 }
 
@@ -84,25 +84,27 @@ static void choose(tt_lower* L, tt_builder* b, bool symmetric) {
   tt_out(L, 0, tt_reshape(b, scale, 1, &size));
   tt_out(L, 1, tt_reshape(b, place, 1, &size));
 }
-TT_OP(choose_qparams,
-      DECOMPOSED "choose_qparams.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) -> "
-                 "(Tensor, Tensor)") {
+TT_OP(choose_qparams, DECOMPOSED
+      "choose_qparams.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype) -> "
+      "(Tensor, Tensor)") {
   choose(L, b, false);
 }
-TT_OP(choose_qparams_symmetric,
-      DECOMPOSED "choose_qparams_symmetric.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType "
-                 "dtype) -> (Tensor, Tensor)") {
+TT_OP(choose_qparams_symmetric, DECOMPOSED
+      "choose_qparams_symmetric.tensor(Tensor input, int quant_min, int quant_max, float eps, ScalarType "
+      "dtype) -> (Tensor, Tensor)") {
   choose(L, b, true);
 }
 
 #define CALLS_ONLY "PyTorch's kernel makes calls only"
 TT_COMPOSITE(quantize_per_channel_d,
-             DECOMPOSED "quantize_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, "
-                        "int quant_max, ScalarType dtype) -> Tensor",
+             DECOMPOSED
+             "quantize_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, "
+             "int quant_max, ScalarType dtype) -> Tensor",
              CALLS_ONLY);
 TT_COMPOSITE(dequantize_per_channel_d,
-             DECOMPOSED "dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int "
-                        "quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
+             DECOMPOSED
+             "dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int "
+             "quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
              CALLS_ONLY);
 TT_COMPOSITE(choose_qparams_per_token,
              DECOMPOSED "choose_qparams_per_token(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", CALLS_ONLY);
@@ -110,18 +112,22 @@ TT_COMPOSITE(choose_qparams_per_token_asymmetric,
              DECOMPOSED "choose_qparams_per_token_asymmetric(Tensor input, ScalarType dtype) -> (Tensor, Tensor)",
              CALLS_ONLY);
 TT_COMPOSITE(quantize_per_token,
-             DECOMPOSED "quantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int "
-                        "quant_max, ScalarType dtype) -> Tensor",
+             DECOMPOSED
+             "quantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int "
+             "quant_max, ScalarType dtype) -> Tensor",
              CALLS_ONLY);
 TT_COMPOSITE(dequantize_per_token,
-             DECOMPOSED "dequantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int "
-                        "quant_max, ScalarType dtype, ScalarType output_dtype) -> Tensor",
+             DECOMPOSED
+             "dequantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int "
+             "quant_max, ScalarType dtype, ScalarType output_dtype) -> Tensor",
              CALLS_ONLY);
 TT_COMPOSITE(quantize_per_channel_group,
-             DECOMPOSED "quantize_per_channel_group(Tensor input, Tensor scales, Tensor zero_points, int quant_min, "
-                        "int quant_max, ScalarType dtype, int group_size) -> Tensor",
+             DECOMPOSED
+             "quantize_per_channel_group(Tensor input, Tensor scales, Tensor zero_points, int quant_min, "
+             "int quant_max, ScalarType dtype, int group_size) -> Tensor",
              CALLS_ONLY);
 TT_COMPOSITE(dequantize_per_channel_group,
-             DECOMPOSED "dequantize_per_channel_group(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, "
-                        "int quant_max, ScalarType dtype, int group_size, ScalarType output_dtype) -> Tensor",
+             DECOMPOSED
+             "dequantize_per_channel_group(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, "
+             "int quant_max, ScalarType dtype, int group_size, ScalarType output_dtype) -> Tensor",
              CALLS_ONLY);

@@ -119,10 +119,11 @@ static void ragged_terms(tt_builder* b, const tt_val* args, tt_val* results, voi
 }
 
 // The operation's attributes: precision, and which dimensions are batching of both, contracting of both, ragged of lhs, groups of rhs.
-#define RAGGED(precision, lhs_contract, rhs_contract, ragged, group)                                                \
-  "{precision_config = [\"" precision "\", \"" precision                                                            \
-  "\"], ragged_dot_dimension_numbers = [dense<> : tensor<0xi64>, "                                                  \
-  "dense<> : tensor<0xi64>, dense<" #lhs_contract "> : tensor<1xi64>, dense<" #rhs_contract "> : tensor<1xi64>, "    \
+#define RAGGED(precision, lhs_contract, rhs_contract, ragged, group)                        \
+  "{precision_config = [\"" precision "\", \"" precision                                    \
+  "\"], ragged_dot_dimension_numbers = [dense<> : tensor<0xi64>, "                          \
+  "dense<> : tensor<0xi64>, dense<" #lhs_contract "> : tensor<1xi64>, dense<" #rhs_contract \
+  "> : tensor<1xi64>, "                                                                     \
   "dense<" #ragged "> : tensor<1xi64>, " group "]}"
 
 static bool is_wide(tt_builder* b, tt_val x) {

@@ -73,8 +73,7 @@ tt_val tt_jagged_unpad(tt_builder* b, tt_val padded, tt_val offsets, int64_t tot
                                 tt_test(b, TT_LT, within, tt_like_i(b, within, length))));
   tt_val place = tt_add(b, tt_mul(b, known, tt_like_i(b, known, length)), within);
   place = tt_min(b, tt_max(b, place, tt_like_i(b, place, 0)), tt_like_i(b, place, groups * length - 1));
-  tt_val taken =
-      tt_take_rows(b, tt_reshape(b, padded, rank, flat), tt_narrow_index(b, place, groups * length), 0);
+  tt_val taken = tt_take_rows(b, tt_reshape(b, padded, rank, flat), tt_narrow_index(b, place, groups * length), 0);
   return tt_where(b, flag_over(b, inside, rank), taken, tt_like_i(b, taken, 0));
 }
 
@@ -106,8 +105,7 @@ TT_OP(padded_to_jagged,
 
 // ---- rows of sparse matrices, which are jagged -------------------------------------------------------------------------------------
 
-TT_OP(coo_to_csr,
-      "_convert_indices_from_coo_to_csr(Tensor self, int size, *, bool out_int32=False) -> Tensor") {
+TT_OP(coo_to_csr, "_convert_indices_from_coo_to_csr(Tensor self, int size, *, bool out_int32=False) -> Tensor") {
   int64_t rows = tt_arg_int(L, 1), count = tt_arg_info(L, 0)->sizes[0];
   int64_t ends = rows + 1;
   tt_val at = tt_add(b, tt_arg_as(L, 0, TT_I64), tt_const_i(b, TT_I64, 1));

@@ -144,7 +144,8 @@ static tt_val shifts(tt_builder* b, int rank) {
 TT_OP(convert_weight_to_int4pack, "_convert_weight_to_int4pack(Tensor self, int innerKTiles) -> Tensor") {
   tt_val bytes = tt_arg(L, 0);  // [n, k / 2], the even element in the high bits
   int64_t n = tt_dim_of(b, bytes, 0), k = 2 * tt_dim_of(b, bytes, 1);
-  tt_val pair[2] = {tt_bin(b, TT_SHR_LOGICAL, bytes, tt_like_i(b, bytes, 4)), tt_and(b, bytes, tt_like_i(b, bytes, 15))};
+  tt_val pair[2] = {tt_bin(b, TT_SHR_LOGICAL, bytes, tt_like_i(b, bytes, 4)),
+                    tt_and(b, bytes, tt_like_i(b, bytes, 15))};
   for (int i = 0; i < 2; ++i) {
     pair[i] = tt_unsqueeze(b, tt_convert(b, pair[i], TT_U32), 2);
   }

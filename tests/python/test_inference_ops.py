@@ -101,3 +101,15 @@ def test_assertions():
     with pytest.raises(RuntimeError, match="sizes differ"):
         torch.ops.aten._functional_assert_async.msg(torch.zeros((), device="tpu"), "sizes differ", token)
     assert torch.ops.aten._functional_assert_async.msg(torch.ones((), device="tpu"), "", token).device.type == "tpu"
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_search_in_a_long_sequence(right):
+    """By halves: comparing all with all would take 1.6 GB."""
+    torch.manual_seed(0)
+    edges, values = torch.randint(0, 9000, (20000,)).sort().values, torch.randint(-5, 9005, (20000,))
+    got = torch.searchsorted(edges.to("tpu"), values.to("tpu"), right=right).cpu()
+    torch.testing.assert_close(got, torch.searchsorted(edges, values, right=right))
+    real = torch.cat([values.float(), torch.tensor([float("nan"), float("inf"), -float("inf")])])
+    got = torch.searchsorted(edges.float().to("tpu"), real.to("tpu"), right=right).cpu()
+    torch.testing.assert_close(got, torch.searchsorted(edges.float(), real, right=right))
