@@ -117,7 +117,8 @@ class StandIns {
 
   c10::IValue one(const c10::IValue& value, ArgKind kind) {
     if (kind == ArgKind::Tensor) {
-      return tensor(value.isTensor() ? value.toTensor() : at::Tensor());
+      at::Tensor stand_in = tensor(value.isTensor() ? value.toTensor() : at::Tensor());
+      return value.isNone() ? value : c10::IValue(stand_in);
     }
     if (kind == ArgKind::TensorList && value.isTensorList()) {
       c10::List<at::Tensor> list;

@@ -142,6 +142,19 @@ Tensor segment_reduce_backward(const Tensor&, const Tensor&, const Tensor& data,
   return at::empty(data.sizes(), data.options());
 }
 
+Tensor quantize_per_channel_group(const Tensor& input, const Tensor& scales, const Tensor& zero_points, int64_t low,
+                                  int64_t high, at::ScalarType dtype, int64_t size) {
+  check_grid(low, high);
+  TORCH_CHECK(input.dim() >= 1 && size > 1, "quantize_per_channel_group: expected group_size above 1, got ", size);
+  int64_t width = std::min(size, input.size(-1));
+  TORCH_CHECK(width > 0 && input.size(-1) % width == 0, "quantize_per_channel_group: expected columns in groups of ",
+              width, ", got ", input.size(-1));
+  TORCH_CHECK(scales.numel() == input.numel() / width && zero_points.numel() == scales.numel(),
+              "quantize_per_channel_group: expected ", input.numel() / width, " scales and zero points, got ",
+              scales.numel(), " and ", zero_points.numel());
+  return at::empty(input.sizes(), input.options().dtype(dtype));
+}
+
 Tensor padded_to_jagged(const Tensor& dense, at::TensorList offsets, std::optional<c10::SymInt> total) {
   TORCH_CHECK(offsets.size() == 1, "_padded_dense_to_jagged_forward: expected one list of offsets, got ",
               offsets.size());
@@ -172,6 +185,10 @@ TORCH_LIBRARY_FRAGMENT(tt_shapes, m) {
       "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> "
       "Tensor",
       grouped_mm);
+  m.def(
+      "quantize_per_channel_group(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, "
+      "ScalarType dtype, int group_size) -> Tensor",
+      quantize_per_channel_group);
   m.def("_weight_int4pack_mm(Tensor self, Tensor mat2, int qGroupSize, Tensor qScaleAndZeros) -> Tensor",
         weight_int4pack_mm);
 }

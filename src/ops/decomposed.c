@@ -95,6 +95,24 @@ TT_OP(choose_qparams_symmetric, DECOMPOSED
   choose(L, b, true);
 }
 
+// Groups of neighbouring columns, each with its scale; PyTorch's kernel looks for NaN first.
+TT_OP(quantize_per_channel_group, DECOMPOSED
+      "quantize_per_channel_group(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int "
+      "quant_max, ScalarType dtype, int group_size) -> Tensor") {
+  tt_val x = tt_arg_as(L, 0, TT_F32);
+  int64_t size = tt_arg_int(L, 6);
+  int64_t width = tt_dim_of(b, x, tt_rank_of(b, x) - 1);
+  size = size > width ? width : size;
+  int64_t groups = tt_type_elements(tt_type_of(b, x)) / (size > 0 ? size : 1);
+  int64_t grouped[2] = {groups, size}, column[2] = {groups, 1};
+  tt_val scale = tt_reshape(b, tt_arg_as(L, 1, TT_F32), 2, column);
+  tt_val q = tt_mul(b, tt_reshape(b, x, 2, grouped), tt_div(b, tt_like_f(b, scale, 1), scale));
+  q = tt_unary(b, TT_ROUND_EVEN, tt_add(b, q, tt_reshape(b, tt_arg_as(L, 2, TT_F32), 2, column)));
+  q = tt_min(b, tt_max(b, q, one(L, 3, TT_F32)), one(L, 4, TT_F32));
+  const tt_type* out = tt_out_type(L, 0);
+  tt_out(L, 0, tt_reshape(b, q, out->rank, out->dims));
+}
+
 #define CALLS_ONLY "PyTorch's kernel makes calls only"
 TT_COMPOSITE(quantize_per_channel_d,
              DECOMPOSED
@@ -120,11 +138,6 @@ TT_COMPOSITE(dequantize_per_token,
              DECOMPOSED
              "dequantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int "
              "quant_max, ScalarType dtype, ScalarType output_dtype) -> Tensor",
-             CALLS_ONLY);
-TT_COMPOSITE(quantize_per_channel_group,
-             DECOMPOSED
-             "quantize_per_channel_group(Tensor input, Tensor scales, Tensor zero_points, int quant_min, "
-             "int quant_max, ScalarType dtype, int group_size) -> Tensor",
              CALLS_ONLY);
 TT_COMPOSITE(dequantize_per_channel_group,
              DECOMPOSED
