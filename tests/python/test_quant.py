@@ -71,7 +71,7 @@ def test_a_new_scale_needs_no_new_program():
     x = sample(4, 3).to("tpu")
     torch.fake_quantize_per_tensor_affine(x, 0.5, 0, -8, 7)
     before = torch.tpu.stats()["plans"]
-    torch.fake_quantize_per_tensor_affine(x, 0.25, 1, -8, 7)
+    torch.fake_quantize_per_tensor_affine(x, 0.25, 0, -8, 7)
     assert torch.tpu.stats()["plans"] == before
 
 
