@@ -240,3 +240,15 @@ def test_int4_weights(dtype, group, tiles):
     weight = (q.float() - 8).reshape(n, k // group, group) * scale + zero
     close = {"rtol": 1e-4, "atol": 1e-3} if dtype == torch.float32 else {"rtol": 2e-2, "atol": 2.0}
     torch.testing.assert_close(got.float(), x.float() @ weight.reshape(n, k).t(), **close)
+
+
+@pytest.mark.parametrize("dtype", [E4, E5, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz], ids=str)
+def test_rounding_to_8_bits(dtype):
+    torch.manual_seed(0)
+    edges = [float("nan"), float("inf"), -float("inf"), 1e6, -1e6, 0.0, -0.0, 240.0, 247.0, 249.0, 448.0, 464.0, 465.0, 57344.0, 61439.0, 61441.0]
+    x = torch.cat([torch.randn(40000) * 4, torch.randn(40000) * 1e-2, torch.randn(20000) * 1e-5, torch.tensor(edges)])
+    for source in (torch.float32, torch.bfloat16, torch.float16):
+        y = x.to(source)
+        got, want = y.to("tpu").to(dtype).cpu(), y.to(dtype)
+        torch.testing.assert_close(got.float(), want.float(), rtol=0, atol=0, equal_nan=True)
+        assert (got.float().signbit() == want.float().signbit())[~want.float().isnan()].all()
