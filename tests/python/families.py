@@ -127,7 +127,7 @@ FAMILIES = {
     "mistral": decoder(hf.MistralConfig, hf.MistralForCausalLM, sliding_window=4),
     "mamba": Family(mamba, tokens, prompt=("input_ids", "attention_mask")),
     "t5": Family(t5, tokens, prompt=("input_ids", "attention_mask")),
-    "whisper": Family(whisper, speech, prompt=("input_features",)),
+    "whisper": Family(whisper, speech, prompt=("input_features",), dropout_free=False),
     "bert": Family(bert, tokens),
     "vit": Family(vit, lambda: {"pixel_values": image(3, 16), "labels": torch.tensor([1, 4])}),
     "clip": Family(clip, captions),

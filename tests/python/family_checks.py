@@ -154,7 +154,9 @@ def report(results):
         for mode, dtype in columns:
             found = {what: why for (n, m, d, what), why in results.items() if (n, m, d) == (name, mode, dtype)}
             bad = [what for what, why in found.items() if why]
-            row.append("not run" if not found else f"all {len(found)}" if not bad else "not: " + ", ".join(bad))
+            total = sum(1 for _ in cases(name, mode, DTYPES[dtype]))
+            passed = f"all {total}" if len(found) == total else f"{len(found)} of {total} run"
+            row.append("not run" if not found else passed if not bad else "not: " + ", ".join(bad))
         lines.append(f"| {name} | " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n"
 
