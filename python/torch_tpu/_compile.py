@@ -2,7 +2,8 @@
 """`torch.compile(backend="tpu")`: AOTAutograd's graphs, each captured as one program.
 
 The graph's code runs once on tensors that hold no data; its calls go through the same op entries as eager ones. Afterwards a call is C only.
-A graph that touches the CPU (an optimizer's step counter kept there) or that cannot be captured runs call by call, as eager code does."""
+What a graph computes on the CPU before the device needs it (an optimizer's step count) runs there first, see _host_part.py. A graph in which
+the CPU waits for the device, or that cannot be captured, runs call by call, as eager code does."""
 
 import itertools
 import logging
@@ -12,7 +13,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from torch_tpu import _C, _fake, _graph
+from torch_tpu import _C, _fake, _graph, _host_part
 
 _fake.register()
 log = logging.getLogger(__name__)
@@ -60,6 +61,12 @@ def compile_graph(graph_module, example_inputs):
 def _compile_graph(graph_module, example_inputs):
     name = f"graph_{next(_numbers)}"
     if _on_cpu(graph_module):
+        parts = _host_part.cut(graph_module)
+        if parts is not None:
+            sent = [torch.empty(0)] * (len(parts.numbers) + len(parts.arrays))  # only which inputs are tensors matters
+            examples = [example_inputs[i] for i in parts.device_inputs] + sent
+            device_call = _compile_graph(parts.device_module, examples)
+            return _boxed(lambda inputs: parts.run(device_call, inputs))
         log.info("%s computes on the CPU too: it runs call by call", name)
         return _boxed(lambda inputs: graph_module(*inputs))
     kinds = ["int" if not isinstance(x, torch.Tensor) else "tensor" for x in example_inputs]

@@ -114,4 +114,15 @@ def _choose_nested_attention(module):
     module._select_sdp_backend = select
 
 
-_AFTER_IMPORT = {"torch._dynamo.device_interface": _register_dynamo_interface, "torch.nested._internal.sdpa": _choose_nested_attention}
+def _register_inductor_hook(module):
+    """Sends graphs on the device from Inductor to backend "tpu"."""
+    from torch_tpu import _inductor_hook
+
+    _inductor_hook.install(module)
+
+
+_AFTER_IMPORT = {
+    "torch._dynamo.device_interface": _register_dynamo_interface,
+    "torch._inductor.compile_fx": _register_inductor_hook,
+    "torch.nested._internal.sdpa": _choose_nested_attention,
+}

@@ -160,3 +160,67 @@ def test_constants_made_on_the_cpu_are_moved_once():
     f(x)
     got, d = counters(lambda: f(x))
     assert got.cpu().tolist() == [[0.0, 1.0]] * 3 and d == {"launches": 1, "compiled": 0, "loaded": 0}
+
+
+def test_with_no_backend_the_graphs_device_decides():
+    f = torch.compile(lambda t: (t * 2 + 1).sum())
+    x = torch.arange(4.0)
+    tx = x.to("tpu")
+    f(tx)
+    got, d = counters(lambda: f(tx))
+    assert d == {"launches": 1, "compiled": 0, "loaded": 0} and got.item() == 16.0
+    made_here = torch.compile(lambda n: torch.arange(n, device="tpu") * 2, dynamic=False)
+    assert made_here(3).cpu().tolist() == [0, 2, 4]
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    assert f(x).item() == 16.0
+    assert torch._dynamo.utils.counters["inductor"], "a model on the CPU is Inductor's"
+
+
+def test_an_optimizer_whose_step_count_is_on_the_cpu_is_one_launch():
+    def make(device):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 2).to(device)
+        return model, torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+    model, optimizer = make("tpu")
+    other, reference = make("cpu")
+    step = compiled(optimizer.step)
+    for n in range(4):
+        for parameters in (model.parameters(), other.parameters()):
+            for p in parameters:
+                p.grad = torch.full(p.shape, 0.5 + n).to(p.device)
+        _, d = counters(step)
+        reference.step()
+    assert d["compiled"] == 0 and d["launches"] <= 2  # the program, and the numbers' way to the device
+    for mine, wanted in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(mine.cpu(), wanted, rtol=1e-4, atol=1e-6)
+    assert {float(s["step"]) for s in optimizer.state.values()} == {4.0}
+    assert {s["step"].device.type for s in optimizer.state.values()} == {"cpu"}
+
+
+def test_a_number_of_the_cpu_is_seen_as_it_was_before_it_is_written():
+    def f(t, n):
+        y = t * n
+        n.add_(1)
+        return y, n * 2
+
+    g = compiled(f)
+    t, n = torch.ones(2, device="tpu"), torch.tensor(3.0)
+    for want in (3.0, 4.0, 5.0):
+        (y, m), d = counters(lambda: g(t, n))
+        assert y.cpu().tolist() == [want] * 2 and n.item() == want + 1 and m.item() == 2 * (want + 1)
+        assert m.device.type == "cpu" and y.device.type == "tpu"
+    assert d["compiled"] == 0
+
+
+def test_an_array_of_the_cpu_and_a_cpu_that_waits_for_the_device():
+    x = torch.arange(6.0)
+    f = compiled(lambda t, c: t + (c * 2).to("tpu"))
+    torch.testing.assert_close(f(x.to("tpu"), x).cpu(), x * 3)
+    g = compiled(lambda t, c: (t.cpu() + c, t * 2))
+    a, b = g(x.to("tpu"), x)
+    torch.testing.assert_close(a, x * 2)
+    torch.testing.assert_close(b.cpu(), x * 2)
+    empty = torch.empty(0)
+    assert f(empty.to("tpu"), empty).shape == (0,)
