@@ -183,12 +183,14 @@ PyObject* wrap_outputs(const Template& found, tt_outputs* outputs) {
 PyObject* graph_create(PyObject*, PyObject* arguments) {
   HANDLE_TH_ERRORS
   const char* name = nullptr;
+  const char* xla_options = nullptr;
   PyObject* code = nullptr;
-  if (PyArg_ParseTuple(arguments, "sO", &name, &code) == 0) {
+  if (PyArg_ParseTuple(arguments, "sOs", &name, &code, &xla_options) == 0) {
     return nullptr;
   }
   auto graph = std::make_unique<Graph>();
   graph->overload = tt_overload_create(name, nullptr, 3, /*mutates=*/2, 0, nullptr);
+  tt_overload_set_xla_options(graph->overload, xla_options);
   graph->code = Py_NewRef(code);
   return PyCapsule_New(graph.release(), kCapsule, destroy);
   END_HANDLE_TH_ERRORS

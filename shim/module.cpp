@@ -377,7 +377,7 @@ PyObject* set_finder_callable(PyObject*, PyObject* arg) {
 
 PyMethodDef methods[] = {
     {"flush",              flush,                                                              METH_NOARGS,   "Fused mode: runs what is recorded."                              },
-    {"graph_create",       graph_create,                                                       METH_VARARGS,  "(name, callable) -> graph"                                       },
+    {"graph_create",       graph_create,                                                       METH_VARARGS,  "(name, callable, XLA options) -> graph"                          },
     {"graph_call",         reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(graph_call)), METH_FASTCALL,
      "(graph, tensors read, tensors written, integers) -> list"                                                                                                                 },
     {"available",          available,                                                          METH_NOARGS,   "A plugin can be found; does not start the runtime."              },

@@ -85,6 +85,9 @@ TT_EXPORT const char* tt_op_file(const tt_op* op);  // the topic, "pointwise"
 // `mutates`: argument i is written to. `op` may be NULL (route DECOMPOSITION). Strings are copied. Lives as long as the process.
 TT_EXPORT tt_overload* tt_overload_create(const char* name, const tt_op* op, int num_args, uint64_t mutates,
                                           int num_outputs, const int* out_alias);
+// Compiler options for its programs, "key=value key=value", beside the runtime's own; before its first call. In fused mode such an overload's
+// calls are programs of their own.
+TT_EXPORT void tt_overload_set_xla_options(tt_overload* overload, const char* xla_options);
 TT_EXPORT const char* tt_overload_name(const tt_overload* overload);
 TT_EXPORT const tt_op* tt_overload_op(const tt_overload* overload);
 // Its programs carry the f32 precision (known once one was made): set it before such a call.

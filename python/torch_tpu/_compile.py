@@ -5,6 +5,7 @@ The graph's code runs once on tensors that hold no data; its calls go through th
 What a graph computes on the CPU before the device needs it (an optimizer's step count) runs there first, see _host_part.py. A graph in which
 the CPU waits for the device, or that cannot be captured, runs call by call, as eager code does."""
 
+import functools
 import itertools
 import logging
 import warnings
@@ -18,16 +19,6 @@ from torch_tpu import _C, _fake, _graph, _host_part
 _fake.register()
 log = logging.getLogger(__name__)
 _numbers = itertools.count()
-
-
-def _on_cpu(graph_module):
-    """True if a tensor of more than a number lives or is computed on the CPU."""
-    for node in graph_module.graph.nodes:
-        value = node.meta.get("val")
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(item, torch.Tensor) and item.device.type == "cpu":
-                return True
-    return False
 
 
 def _written(graph_module):
@@ -45,12 +36,12 @@ def _written(graph_module):
     return found
 
 
-def compile_graph(graph_module, example_inputs):
+def compile_graph(graph_module, example_inputs, xla_options=""):
     """One program for an ATen graph. Returns a function of a list of inputs, in AOTAutograd's boxed convention."""
     constants = _graph.lift_constants(graph_module)
     if not constants:
-        return _compile_graph(graph_module, example_inputs)
-    run = _compile_graph(graph_module, [*example_inputs, *constants])
+        return _compile_graph(graph_module, example_inputs, xla_options)
+    run = _compile_graph(graph_module, [*example_inputs, *constants], xla_options)
 
     def call(inputs):
         return run([*inputs, *constants])
@@ -58,14 +49,14 @@ def compile_graph(graph_module, example_inputs):
     return _boxed(call)
 
 
-def _compile_graph(graph_module, example_inputs):
+def _compile_graph(graph_module, example_inputs, xla_options):
     name = f"graph_{next(_numbers)}"
     if _on_cpu(graph_module):
         parts = _host_part.cut(graph_module)
         if parts is not None:
             sent = [torch.empty(0)] * (len(parts.numbers) + len(parts.arrays))  # only which inputs are tensors matters
             examples = [example_inputs[i] for i in parts.device_inputs] + sent
-            device_call = _compile_graph(parts.device_module, examples)
+            device_call = _compile_graph(parts.device_module, examples, xla_options)
             return _boxed(lambda inputs: parts.run(device_call, inputs))
         log.info("%s computes on the CPU too: it runs call by call", name)
         return _boxed(lambda inputs: graph_module(*inputs))
@@ -83,7 +74,7 @@ def _compile_graph(graph_module, example_inputs):
                 inputs[place] = value
         return graph_module(*inputs)
 
-    graph = _C.graph_create(name, code)
+    graph = _C.graph_create(name, code, xla_options)
     state = {"eager": False}
 
     def call(inputs):
@@ -109,34 +100,52 @@ def _boxed(function):
     return call
 
 
+MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+def _xla_options(options):
+    """{"xla_name": value} as the text that the compiler is given."""
+    wrong = [name for name in options if not str(name).startswith("xla_")]
+    if wrong:
+        raise ValueError(f"expected XLA options, whose names start with 'xla_', for backend 'tpu', got {', '.join(map(repr, wrong))}")
+    texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
+    for name, text in texts.items():
+        if not text or any(c.isspace() for c in text):
+            raise ValueError(f"expected a number, a word or a bool for option {name!r}, got {options[name]!r}")
+    return " ".join(f"{name}={text}" for name, text in sorted(texts.items()))
+
+
 class TpuBackend:
-    """The Dynamo backend as an object: `torch.compile(model, backend=TpuBackend())`."""
+    """The Dynamo backend as an object: `torch.compile(model, backend=TpuBackend())`. `options` are XLA's by name, a dictionary; those that
+    `torch.compile(options=...)` gives go before them. All modes compile the same way: XLA does not time variants."""
 
-    def __init__(self):
-        self._compile = aot_autograd(
-            fw_compiler=compile_graph,
-            bw_compiler=compile_graph,
-            inference_compiler=compile_graph,
-            partition_fn=min_cut_rematerialization_partition,
-            keep_inference_input_mutations=True,
-        )
+    def __init__(self, options=None):
+        self._options = dict(options or {})
+        _xla_options(self._options)  # raises at once
 
-    def __call__(self, graph_module, example_inputs, **kwargs):
-        options = kwargs.pop("options", None)
-        mode = kwargs.pop("mode", None)
-        if options or kwargs:
-            raise ValueError(f"backend 'tpu' knows no options, got {sorted({**(options or {}), **kwargs})}")
-        if mode not in (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"):
-            raise ValueError(f"expected one of torch.compile's modes, got {mode!r}")
-        return self._compile(graph_module, example_inputs)
+    def __call__(self, graph_module, example_inputs, options=None, mode=None, **unknown):
+        if unknown:
+            raise ValueError(f"expected options= and mode= only for backend 'tpu', got {sorted(unknown)}")
+        if mode not in MODES:
+            raise ValueError(f"expected one of torch.compile's modes {MODES[1:]}, got {mode!r}")
+        return _aot(_xla_options({**self._options, **(options or {})}))(graph_module, example_inputs)
 
 
-_backend = None
+@functools.cache
+def _aot(xla_options):
+    compiler = functools.partial(compile_graph, xla_options=xla_options)
+    return aot_autograd(
+        fw_compiler=compiler,
+        bw_compiler=compiler,
+        inference_compiler=compiler,
+        partition_fn=min_cut_rematerialization_partition,
+        keep_inference_input_mutations=True,
+    )
+
+
+_backend = TpuBackend()
 
 
 def tpu(graph_module, example_inputs, **kwargs):
     """Dynamo backend "tpu" (entry point group torch_dynamo_backends)."""
-    global _backend
-    if _backend is None:
-        _backend = TpuBackend()
     return _backend(graph_module, example_inputs, **kwargs)

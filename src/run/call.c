@@ -99,6 +99,9 @@ tt_status tt_call_run(tt_call* call, tt_outputs* out_outputs, bool* out_hit) {
   tt_plan* plan = NULL;
   bool full = false;
   tt_mode mode = tt_mode_get();
+  if (mode == TT_MODE_FUSED && call->overload->xla_options != NULL) {
+    mode = TT_MODE_STRICT;  // compiled by itself, with options of its own
+  }
   *out_hit = false;
   TT_TRY(tt_runtime_start());
   if (mode == TT_MODE_DEBUG) {

@@ -18,6 +18,7 @@ struct tt_overload {
   int num_args, num_outputs;
   int* out_alias;
   uint64_t mutates;
+  char* xla_options;       // of its programs alone, or NULL
   bool bakes_all;          // every number is part of the key (captured PyTorch code sees plain numbers)
   _Atomic uint64_t baked;  // arguments whose value lowering bakes in: bit i
   _Atomic bool precise;    // programs carry the f32 precision: it is in the key
@@ -162,7 +163,8 @@ void tt_trace_lower(tt_builder* b, const tt_lower_hooks* hooks, void* ctx, const
 TT_NODISCARD tt_status tt_trace_finish(tt_trace* trace, int num_outs, const tt_meta* metas, const tt_val* outs,
                                        tt_plan** out_plan);
 
-// Compiles text for a device, with the options this runtime uses.
-TT_NODISCARD tt_status tt_compile(tt_device* device, const char* name, const char* text, tt_exec** out_exec);
+// Compiles text for a device, with the options this runtime uses and `xla_options` (may be NULL).
+TT_NODISCARD tt_status tt_compile(tt_device* device, const char* name, const char* text, const char* xla_options,
+                                  tt_exec** out_exec);
 
 #endif  // TT_RUN_CALL_H

@@ -17,33 +17,37 @@ static _Atomic bool cpu_options_refused;
 
 enum { OPTIONS_SIZE = 4096 };
 
-static bool choose_options(tt_client* client, tt_compile_options* out, char text[OPTIONS_SIZE]) {
+// The user's options come last: they win.
+static bool choose_options(tt_client* client, const char* extra, tt_compile_options* out, char text[OPTIONS_SIZE]) {
   const char* user = tt_knobs()->xla_options;
-  *out = (tt_compile_options){.xla_options = user};
   bool tuned = tt_client_is_cpu(client) && !atomic_load(&cpu_options_refused);
-  if (tuned) {
-    snprintf(text, OPTIONS_SIZE, "%s %s", cpu_options, user != NULL ? user : "");
-    out->xla_options = text;
-  }
+  snprintf(text, OPTIONS_SIZE, "%s%s%s%s%s", tuned ? cpu_options : "", tuned ? " " : "", user != NULL ? user : "",
+           extra != NULL ? " " : "", extra != NULL ? extra : "");
+  *out = (tt_compile_options){.xla_options = text[0] != '\0' ? text : NULL};
   return tuned;
 }
 
 void tt_compile_warm(tt_client* client) {
   tt_compile_options options;
   char text[OPTIONS_SIZE];
-  choose_options(client, &options, text);
+  choose_options(client, NULL, &options, text);
   tt_warm_start(client, NULL, &options);
 }
 
-tt_status tt_compile(tt_device* device, const char* name, const char* text, tt_exec** out_exec) {
+tt_status tt_compile(tt_device* device, const char* name, const char* text, const char* xla_options,
+                     tt_exec** out_exec) {
   tt_compile_options options;
   char chosen[OPTIONS_SIZE];
-  bool tuned = choose_options(device->client, &options, chosen);
+  bool tuned = choose_options(device->client, xla_options, &options, chosen);
   tt_status status = tt_program_get(device->client, name, text, &options, out_exec);
-  if (status != NULL && tuned && strstr(tt_status_text(status), "xla_cpu_") != NULL) {
+  // A plugin's complaint about an option of the user's is the user's to see.
+  bool ours = status != NULL && tuned &&
+              (strstr(tt_status_text(status), "xla_cpu_use_fusion_emitters") != NULL ||
+               strstr(tt_status_text(status), "xla_cpu_enable_fast_min_max") != NULL);
+  if (ours) {
     tt_status_free(status);
     atomic_store(&cpu_options_refused, true);
-    options.xla_options = tt_knobs()->xla_options;
+    choose_options(device->client, xla_options, &options, chosen);
     status = tt_program_get(device->client, name, text, &options, out_exec);
   }
   return status;

@@ -325,7 +325,7 @@ static void compile_fused(void* arg) {
   tt_exec* exec = NULL;
   tt_status status = NULL;
   if (!atomic_load(&stopping)) {
-    status = tt_compile(program->device, "fused", program->text, &exec);
+    status = tt_compile(program->device, "fused", program->text, NULL, &exec);
   }
   if (status != NULL) {
     tt_warn("a fused program does not compile, its calls run one by one: %s", tt_status_text(status));

@@ -30,6 +30,10 @@ tt_overload* tt_overload_create(const char* name, const tt_op* op, int num_args,
   overload->bakes_all = op == NULL || op->route != TT_ROUTE_LOWERING;
   return overload;
 }
+void tt_overload_set_xla_options(tt_overload* overload, const char* xla_options) {
+  free(overload->xla_options);
+  overload->xla_options = xla_options[0] != '\0' ? tt_strdup(xla_options) : NULL;
+}
 const char* tt_overload_name(const tt_overload* overload) {
   return overload->name;
 }
@@ -92,7 +96,7 @@ tt_status tt_plan_compile(tt_plan* plan, int device_index) {
   char name[128];
   tt_plan_program_name(plan, name, sizeof name);
   TT_TRY(tt_device_get(device_index, &device));
-  TT_TRY(tt_compile(device, name, plan->text, &exec));
+  TT_TRY(tt_compile(device, name, plan->text, plan->overload->xla_options, &exec));
   tt_lock();
   if (plan->exec == NULL) {
     plan->exec = exec;
