@@ -2,6 +2,10 @@
 //
 // Checks on numbers that only change values, such as a distribution's parameters. They are no part of a call's key, so they are
 // looked at in each call, before its plan.
+#include <ATen/native/DistributionTemplates.h>
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/empty.h>
+
 #include <cmath>
 #include <limits>
 
@@ -45,6 +49,52 @@ void bernoulli(Arguments a) {
   TORCH_CHECK(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
 }
 
+// PyTorch's checks of random_'s range stand before its kernel, which is not reached for a tensor without elements.
+template <typename Generator>
+struct NoKernel {
+  void operator()(at::TensorIteratorBase&, uint64_t, int64_t, std::optional<at::Generator>) {}
+  void operator()(at::TensorIteratorBase&, std::optional<at::Generator>) {}
+};
+void random_range(const at::Tensor& self, int64_t from, std::optional<int64_t> to) {
+  at::Tensor empty = at::empty({0}, at::TensorOptions().dtype(self.scalar_type()));
+  at::native::templates::random_from_to_impl<NoKernel, at::Generator>(empty, from, to, std::nullopt);
+}
+void random_from(Arguments a) {
+  random_range(a[0].toTensor(), a[1].toInt(), a[2].isNone() ? std::nullopt : std::make_optional(a[2].toInt()));
+}
+void random_to(Arguments a) {
+  random_range(a[0].toTensor(), 0, a[1].toInt());
+}
+void randperm(Arguments a) {
+  int64_t n = a[0].toInt();
+  TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
+  auto options = at::TensorOptions().dtype(a[2].toTensor().scalar_type());
+  at::native::check_supported_max_int_with_precision(n, at::empty({0}, options));
+}
+
+bool is_one_mask(const c10::IValue& indices) {
+  int defined = 0, masks = 0;
+  for (const c10::IValue& item : indices.toListRef()) {
+    if (item.isTensor() && item.toTensor().defined()) {
+      auto type = item.toTensor().scalar_type();
+      defined += 1;
+      masks += type == at::kBool || type == at::kByte;
+    }
+  }
+  return defined == 1 && masks == 1;
+}
+
+// Elements are written as they are. One that fills the places of a mask is converted, and the kernel that does so is another.
+void index_put(Arguments a) {
+  const at::Tensor& self = a[0].toTensor();
+  const at::Tensor& values = a[2].toTensor();
+  if (self.scalar_type() == values.scalar_type() || (!a[3].toBool() && is_one_mask(a[1]) && values.numel() == 1)) {
+    return;
+  }
+  TORCH_CHECK(false, "Index put requires the source and destination dtypes match, got ", self.scalar_type(),
+              " for the destination and ", values.scalar_type(), " for the source.");
+}
+
 struct Row {
   const char* name;
   const char* overload;
@@ -58,6 +108,12 @@ constexpr Row rows[] = {
     {"aten::log_normal_",  "",      log_normal },
     {"aten::normal_",      "",      normal     },
     {"aten::bernoulli_",   "float", bernoulli  },
+    {"aten::random_",   "from", random_from  },
+    {"aten::random_",   "to", random_to  },
+    {"aten::randperm",   "generator_out", randperm  },
+    {"aten::index_put",   "", index_put  },
+    {"aten::index_put_",   "", index_put  },
+    {"aten::_index_put_impl_",   "", index_put  },
 };
 
 }  // namespace

@@ -139,6 +139,11 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blo
     copy_from(self._neg_view(), dst._neg_view(), non_blocking);
     return dst;
   }
+  if (dst.dim() > TT_MAX_RANK || self.dim() > TT_MAX_RANK) {
+    // With more dimensions than programs have, most are of size 1.
+    copy_from(self.expand(dst.sizes()).squeeze(), dst.squeeze(), non_blocking);
+    return dst;
+  }
   const at::Device from = self.device();
   const at::Device to = dst.device();
   if (to.type() == at::kCPU && (self.is_conj() || self.is_neg())) {

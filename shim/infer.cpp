@@ -14,6 +14,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -77,8 +78,7 @@ tt_meta meta_of(const at::Tensor& t) {
     return m;
   }
   m.dtype = from_torch(t.scalar_type());
-  TORCH_CHECK(t.dim() <= TT_MAX_RANK, "expected a tensor of at most ", TT_MAX_RANK, " dimensions on tpu, got ",
-              t.dim());
+  check_rank(t.dim());
   m.rank = static_cast<int32_t>(t.dim());
   for (int64_t d = 0; d < t.dim(); ++d) {
     m.sizes[d] = t.size(d);
@@ -175,25 +175,34 @@ std::optional<c10::OperatorHandle> structured_functional(const c10::OperatorHand
 }
 
 // Whether an elementwise op casts to another out= dtype is known to its own kernel alone (exp does, neg does not). The CPU's is
-// asked, on tensors of the same dtypes without elements; it raises what PyTorch raises.
-void ask_cast(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments) {
+// asked; it raises what PyTorch raises. Elementwise ops need no elements for this; others are asked on tensors of the same sizes, as
+// long as these are small. False: not asked.
+bool ask_cast(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments) {
+  constexpr int64_t kSmall = 1 << 16;
   torch::jit::Stack stack;
-  auto stand_in = [](const at::Tensor& t, bool written) {
+  bool elementwise = op.hasTag(at::Tag::pointwise);
+  auto stand_in = [&](const at::Tensor& t, bool written) {
     if (!t.defined() || t.unsafeGetTensorImpl()->is_wrapped_number()) {
       return t;
     }
     auto options = at::TensorOptions().dtype(t.scalar_type());
+    if (!elementwise && !written) {
+      return at::zeros(t.sizes(), options);
+    }
     return t.dim() == 0 && !written ? at::ones({}, options) : at::empty({0}, options);
   };
   for (size_t i = 0; i < arguments.size(); ++i) {
     bool written =
         std::find(overload.mutated.begin(), overload.mutated.end(), static_cast<int>(i)) != overload.mutated.end();
-    if (overload.args[i].kind == ArgKind::TensorList || overload.args[i].kind == ArgKind::Generator) {
-      return;
+    if (overload.args[i].kind == ArgKind::TensorList || overload.args[i].kind == ArgKind::Generator ||
+        (arguments[i].isTensor() && arguments[i].toTensor().defined() && arguments[i].toTensor().numel() > kSmall &&
+         !elementwise)) {
+      return false;
     }
     stack.push_back(arguments[i].isTensor() ? c10::IValue(stand_in(arguments[i].toTensor(), written)) : arguments[i]);
   }
   op.callBoxed(stack);
+  return true;
 }
 
 // Holds an out= tensor against the result: dtype as PyTorch's iterator or resize checks would, then the resize.
@@ -207,7 +216,7 @@ bool fit_out(const c10::OperatorHandle& op, const Overload& overload, c10::Array
     TORCH_CHECK(c10::canCast(result, out.scalar_type()), "result type ", result,
                 " can't be cast to the desired output type ", out.scalar_type());
   } else {
-    TORCH_CHECK(result == out.scalar_type(), "Expected out tensor to have dtype ", c10::scalarTypeToTypeMeta(result),
+    TORCH_CHECK(result == out.scalar_type() || ask_cast(op, overload, arguments), "Expected out tensor to have dtype ", c10::scalarTypeToTypeMeta(result),
                 ", but got ", out.dtype(), " instead");
   }
   return at::native::resize_output(out, c10::IntArrayRef(m.sizes, static_cast<size_t>(m.rank)));
@@ -310,7 +319,9 @@ Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::Arr
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   Inferred result;
   torch::jit::Stack stack;
-  if (op.hasKernelForDispatchKey(kStructured)) {
+  if (own_shapes(op)) {
+    // below, by the Meta route
+  } else if (op.hasKernelForDispatchKey(kStructured)) {
     stack.assign(arguments.begin(), arguments.end());
     if (ask_structured(op, &stack, &result.metas)) {
       return result;

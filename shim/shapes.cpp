@@ -2,6 +2,7 @@
 //
 // Shapes of operators of which PyTorch has no Meta kernel, or one that is wrong or words its errors otherwise than the CPU.
 // The latter stand in library "tt_shapes" under the operator's own schema (shim/infer.cpp asks there first).
+#include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
@@ -120,7 +121,25 @@ at::Tensor max_unpool3d(const at::Tensor& self, const at::Tensor& indices, c10::
   return at::empty(unpooled(self, output_size), self.options());
 }
 
+// The CPU's shape function says [0], and its kernel resizes.
+at::Tensor isin_element(const at::Scalar&, const at::Tensor& tests, bool, bool) {
+  return at::empty({}, tests.options().dtype(at::kBool));
+}
+at::Tensor& isin_element_out(const at::Scalar&, const at::Tensor&, bool, bool, at::Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == at::kBool, "Expected out tensor to have dtype bool, but got ", out.dtype(),
+              " instead");
+  at::native::resize_output(out, {});
+  return out;
+}
+
 TORCH_LIBRARY_FRAGMENT(tt_shapes, m) {
+  m.def(
+      "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
+      isin_element);
+  m.def(
+      "isin.Scalar_Tensor_out(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False, "
+      "Tensor(a!) out) -> Tensor(a!)",
+      isin_element_out);
   m.def(
       "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? "
       "hidden_bias=None)"

@@ -317,6 +317,7 @@ CallArgs::CallArgs(const Overload& overload, c10::ArrayRef<c10::IValue> argument
   call.num_args = static_cast<int>(args_.size());
   call.args = args_.data();
   call.device = device_ < 0 ? current_device() : device_;
+  call.default_float = from_torch(c10::get_default_dtype_as_scalartype());
 }
 
 }  // namespace tt
