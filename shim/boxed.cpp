@@ -326,6 +326,9 @@ void run(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) 
     note_probe(overload, stack);
     return;
   }
+  if (C10_UNLIKELY(!overload.spreading.empty()) && write_spread(op, overload, stack)) {
+    return;
+  }
   if (C10_UNLIKELY(overload.indices >= 0)) {
     expand_masks(overload, stack);
   }
@@ -333,10 +336,20 @@ void run(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) 
     run_in_capture(op, overload, stack);
     return;
   }
+  at::Tensor matrices;  // to be checked
+  if (C10_UNLIKELY(overload.check_errors >= 0)) {
+    auto arguments = arguments_of(overload, *stack);
+    if (arguments[static_cast<size_t>(overload.check_errors)].toBool()) {
+      matrices = arguments[0].toTensor();
+    }
+  }
   try {
     run_plan(op, overload, stack);
   } catch (const TooManyDims& e) {
     run_on_cpu(op, stack, e.what());
+  }
+  if (C10_UNLIKELY(matrices.defined())) {
+    check_info(overload, matrices, stack->back().toTensor());
   }
 }
 

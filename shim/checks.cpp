@@ -4,6 +4,7 @@
 // looked at in each call, before its plan.
 #include <ATen/native/DistributionTemplates.h>
 #include <ATen/native/TensorFactories.h>
+#include <ATen/ops/_linalg_check_errors.h>
 #include <ATen/ops/empty.h>
 
 #include <cmath>
@@ -101,22 +102,29 @@ struct Row {
   Check check;
 };
 constexpr Row rows[] = {
-    {"aten::uniform_",     "",      uniform    },
-    {"aten::exponential_", "",      exponential},
-    {"aten::cauchy_",      "",      cauchy     },
-    {"aten::geometric_",   "",      geometric  },
-    {"aten::log_normal_",  "",      log_normal },
-    {"aten::normal_",      "",      normal     },
-    {"aten::bernoulli_",   "float", bernoulli  },
-    {"aten::random_",   "from", random_from  },
-    {"aten::random_",   "to", random_to  },
-    {"aten::randperm",   "generator_out", randperm  },
-    {"aten::index_put",   "", index_put  },
-    {"aten::index_put_",   "", index_put  },
-    {"aten::_index_put_impl_",   "", index_put  },
+    {"aten::uniform_",         "",              uniform    },
+    {"aten::exponential_",     "",              exponential},
+    {"aten::cauchy_",          "",              cauchy     },
+    {"aten::geometric_",       "",              geometric  },
+    {"aten::log_normal_",      "",              log_normal },
+    {"aten::normal_",          "",              normal     },
+    {"aten::bernoulli_",       "float",         bernoulli  },
+    {"aten::random_",          "from",          random_from},
+    {"aten::random_",          "to",            random_to  },
+    {"aten::randperm",         "generator_out", randperm   },
+    {"aten::index_put",        "",              index_put  },
+    {"aten::index_put_",       "",              index_put  },
+    {"aten::_index_put_impl_", "",              index_put  },
 };
 
 }  // namespace
+
+void check_info(const Overload& overload, const at::Tensor& matrices, const at::Tensor& info) {
+  std::string name = overload.name.substr(6, overload.name.find('.', 6) - 6);
+  bool composed = name == "_linalg_solve_ex" || name == "linalg_lu_factor_ex";
+  name = "linalg." + name.substr(name.find("linalg_") + 7);
+  at::_linalg_check_errors(info, composed ? "torch." + name : name, matrices.dim() == 2);
+}
 
 Check find_check(const c10::OperatorName& name) {
   for (const Row& row : rows) {

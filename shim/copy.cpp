@@ -4,6 +4,7 @@
 // host, else on the host as well; copies on one device go through the op table (boxed.cpp).
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_conj_physical.h>
 #include <ATen/ops/_local_scalar_dense.h>
@@ -127,6 +128,10 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blo
               " cannot be broadcast to the destination's size ", dst.sizes());
   if (dst.numel() == 0) {
     return dst;
+  }
+  at::assert_no_internal_overlap(dst);
+  if (dst.device() == self.device()) {
+    at::assert_no_partial_overlap(dst, self);
   }
   if (self.is_complex() && !dst.is_complex() && dst.scalar_type() != at::kBool) {
     TORCH_WARN_ONCE("Casting complex values to real discards the imaginary part");

@@ -42,6 +42,7 @@ def _register():
 
     torch._register_device_module("tpu", _device)
     sys.modules["torch.tpu.memory"] = _device.memory
+    sys.modules["torch.tpu.amp"] = _device.amp
     torch.backends.tpu = _backends
     sys.modules["torch.backends.tpu"] = _backends
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)

@@ -91,7 +91,8 @@ tt_builder* tt_lower_builder(tt_lower* L);
 tt_dtype tt_common_dtype(const tt_lower* L, int n, const int* args);
 tt_dtype tt_common_dtype2(const tt_lower* L, int i, int j);
 tt_dtype tt_promote_dtypes(tt_dtype a, tt_dtype c);  // torch.promote_types
-tt_dtype tt_default_float(const tt_lower* L, tt_dtype dtype);  // integers and bool: torch.get_default_dtype(); others themselves
+tt_dtype tt_default_float(const tt_lower* L,
+                          tt_dtype dtype);  // integers and bool: torch.get_default_dtype(); others themselves
 
 typedef enum tt_promotion {
   TT_SAME,          // computes in the common dtype (16-bit floats in f32), result as PyTorch says
