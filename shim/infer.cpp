@@ -13,8 +13,6 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -174,37 +172,6 @@ std::optional<c10::OperatorHandle> structured_functional(const c10::OperatorHand
   return std::nullopt;
 }
 
-// Whether an elementwise op casts to another out= dtype is known to its own kernel alone (exp does, neg does not). The CPU's is
-// asked; it raises what PyTorch raises. Elementwise ops need no elements for this; others are asked on tensors of the same sizes, as
-// long as these are small. False: not asked.
-bool ask_cast(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments) {
-  constexpr int64_t kSmall = 1 << 16;
-  torch::jit::Stack stack;
-  bool elementwise = op.hasTag(at::Tag::pointwise);
-  auto stand_in = [&](const at::Tensor& t, bool written) {
-    if (!t.defined() || t.unsafeGetTensorImpl()->is_wrapped_number()) {
-      return t;
-    }
-    auto options = at::TensorOptions().dtype(t.scalar_type());
-    if (!elementwise && !written) {
-      return at::zeros(t.sizes(), options);
-    }
-    return t.dim() == 0 && !written ? at::ones({}, options) : at::empty({0}, options);
-  };
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    bool written =
-        std::find(overload.mutated.begin(), overload.mutated.end(), static_cast<int>(i)) != overload.mutated.end();
-    if (overload.args[i].kind == ArgKind::TensorList || overload.args[i].kind == ArgKind::Generator ||
-        (arguments[i].isTensor() && arguments[i].toTensor().defined() && arguments[i].toTensor().numel() > kSmall &&
-         !elementwise)) {
-      return false;
-    }
-    stack.push_back(arguments[i].isTensor() ? c10::IValue(stand_in(arguments[i].toTensor(), written)) : arguments[i]);
-  }
-  op.callBoxed(stack);
-  return true;
-}
-
 // Holds an out= tensor against the result: dtype as PyTorch's iterator or resize checks would, then the resize.
 bool fit_out(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments,
              const at::Tensor& out, const tt_meta& m) {
@@ -322,6 +289,7 @@ Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::Arr
                bool* out_resized) {
   *out_resized = false;
   check_overlap(op, overload, arguments);
+  ask_integers(op, overload, arguments);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   Inferred result;

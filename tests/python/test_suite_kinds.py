@@ -103,7 +103,9 @@ def test_one_element_written_through_an_expanded_view(name):
         SPREADING[name](base[1:].expand(4), i, v, torch.tensor([False, True, True, False], device=device))
         return base
 
-    same(call)
+    (expected, warned), (got, also) = outcome(call, "cpu"), outcome(call, "tpu")
+    assert got == expected
+    assert set(also) <= set(warned) and bool(also) == bool(warned)
 
 
 def test_rows_written_through_an_expanded_view():
@@ -160,6 +162,15 @@ def test_one_value_fills_a_mask_in_any_dtype():
     def call(device):
         x = torch.zeros(3, dtype=torch.float64, device=device)
         return x.index_put_((torch.tensor([True, False, True], device=device),), torch.tensor(2, device=device))
+
+    same(call)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.bool], ids=str)
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "area"])
+def test_resizing_integers(mode, dtype):
+    def call(device):
+        return F.interpolate(torch.ones(1, 2, 4, 4, device=device).to(dtype), size=(2, 2), mode=mode)
 
     same(call)
 
