@@ -49,6 +49,18 @@ def test_precision():
     assert any("precision: highest before, medium now" in text for text in texts(report.new))
 
 
+def test_default_dtype():
+    x = torch.arange(13, device="tpu")
+    x / 3
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.tpu.explain() as report:
+            x / 3
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert any("default dtype: f32 before, f64 now" in text for text in texts(report.new))
+
+
 def test_cuts_say_why_and_where():
     x = torch.ones(6, device="tpu")
     with torch.tpu.eager_mode("fused"), torch.tpu.explain() as report:
