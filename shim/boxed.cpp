@@ -117,7 +117,8 @@ class StandIns {
 
   c10::IValue one(const c10::IValue& value, ArgKind kind) {
     if (kind == ArgKind::Tensor) {
-      return tensor(value.isTensor() ? value.toTensor() : at::Tensor());
+      at::Tensor stand_in = tensor(value.isTensor() ? value.toTensor() : at::Tensor());
+      return value.isNone() ? value : c10::IValue(stand_in);
     }
     if (kind == ArgKind::TensorList && value.isTensorList()) {
       c10::List<at::Tensor> list;
@@ -143,10 +144,11 @@ class StandIns {
   std::vector<std::pair<c10::TensorImpl*, at::Tensor>> made_;
 };
 
+// The CPU's kernel comes last: an entry names it where it only makes calls on its arguments.
 void call_composite(const c10::OperatorHandle& op, Stack* stack) {
   for (auto key :
        {c10::DispatchKey::CompositeExplicitAutograd, c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
-        c10::DispatchKey::CompositeImplicitAutograd}) {
+        c10::DispatchKey::CompositeImplicitAutograd, c10::DispatchKey::CPU}) {
     if (op.hasKernelForDispatchKey(key)) {
       op.callBoxedForDispatchKey(key, *stack);
       return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks on numbers that only change values, such as a distribution's parameters. They are no part of a call's key, so they are
-// looked at in each call, before its plan.
+// What is looked at in each call, before its plan: numbers that only change values, such as a distribution's parameters (they are no part
+// of a call's key), and arguments that PyTorch resizes.
 #include <ATen/native/DistributionTemplates.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_linalg_check_errors.h>
@@ -9,6 +9,10 @@
 
 #include <cmath>
 #include <limits>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/fill.h>
+#include <ATen/ops/resize.h>
 
 #include "boxed.h"
 
@@ -48,6 +52,24 @@ void normal(Arguments a) {
 void bernoulli(Arguments a) {
   double p = number(a[1]);
   TORCH_CHECK(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+}
+
+// The observer may start with empty ranges, which take on one element a channel.
+void observer(Arguments a) {
+  if (!a[11].toBool()) {
+    return;
+  }
+  const at::Tensor& self = a[0].toTensor();
+  TORCH_CHECK(a[10].toInt() == 0,
+              "Per-channel FakeQuant in fused_moving_avg_obs_fake_quant is only supported on axis == 0");
+  int64_t channels = self.dim() > 0 ? self.size(0) : 1;
+  double start[] = {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(), 1, 0};
+  for (size_t k = 0; k < 4; ++k) {
+    at::Tensor t = a[3 + k].toTensor();
+    if (k < 2 ? t.numel() == 0 : t.numel() != channels) {
+      t.resize_({channels}).fill_(start[k]);
+    }
+  }
 }
 
 // PyTorch's checks of random_'s range stand before its kernel, which is not reached for a tensor without elements.
@@ -102,19 +124,20 @@ struct Row {
   Check check;
 };
 constexpr Row rows[] = {
-    {"aten::uniform_",         "",              uniform    },
-    {"aten::exponential_",     "",              exponential},
-    {"aten::cauchy_",          "",              cauchy     },
-    {"aten::geometric_",       "",              geometric  },
-    {"aten::log_normal_",      "",              log_normal },
-    {"aten::normal_",          "",              normal     },
-    {"aten::bernoulli_",       "float",         bernoulli  },
-    {"aten::random_",          "from",          random_from},
-    {"aten::random_",          "to",            random_to  },
-    {"aten::randperm",         "generator_out", randperm   },
-    {"aten::index_put",        "",              index_put  },
-    {"aten::index_put_",       "",              index_put  },
-    {"aten::_index_put_impl_", "",              index_put  },
+    {"aten::uniform_",                        "",              uniform    },
+    {"aten::exponential_",                    "",              exponential},
+    {"aten::cauchy_",                         "",              cauchy     },
+    {"aten::geometric_",                      "",              geometric  },
+    {"aten::log_normal_",                     "",              log_normal },
+    {"aten::normal_",                         "",              normal     },
+    {"aten::bernoulli_",                      "float",         bernoulli  },
+    {"aten::random_",                         "from",          random_from},
+    {"aten::random_",                         "to",            random_to  },
+    {"aten::randperm",                        "generator_out", randperm   },
+    {"aten::index_put",                       "",              index_put  },
+    {"aten::index_put_",                      "",              index_put  },
+    {"aten::_index_put_impl_",                "",              index_put  },
+    {"aten::_fused_moving_avg_obs_fq_helper", "",              observer   },
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PyTorch's Python decompositions and Meta kernels, reached through torch_tpu._decomp.
+// PyTorch's Python decompositions, reached through torch_tpu._decomp, and our Python kernels for tensors that are not strided (torch_tpu._layouts).
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
@@ -14,12 +14,19 @@
 namespace tt {
 
 // Called with Python's lock. An import lets go of it for a while, so no lock of C++ (a static's guard is one) may be held meanwhile.
-static py::handle module() {
-  static PyObject* kept = nullptr;  // for the process: destroying it at exit would need the interpreter
-  if (kept == nullptr) {
-    kept = py::module_::import("torch_tpu._decomp").release().ptr();
+static py::handle import_once(PyObject** kept, const char* name) {
+  if (*kept == nullptr) {  // for the process: destroying it at exit would need the interpreter
+    *kept = py::module_::import(name).release().ptr();
   }
-  return kept;
+  return *kept;
+}
+static py::handle module() {
+  static PyObject* kept = nullptr;
+  return import_once(&kept, "torch_tpu._decomp");
+}
+static py::handle layouts() {
+  static PyObject* kept = nullptr;
+  return import_once(&kept, "torch_tpu._layouts");
 }
 
 bool has_decomposition(const c10::OperatorHandle& op) {
@@ -61,17 +68,21 @@ static py::object to_python(const c10::Argument& arg, const c10::IValue& value) 
   return torch::jit::toPyObject(value);
 }
 
-void run_decomposition(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  py::gil_scoped_acquire gil;
+// Calls function([layout,] op's name, overload, arguments) and puts what it returns on the stack.
+static void call_on_stack(py::object (*function)(), const char* layout, const c10::OperatorHandle& op,
+                          torch::jit::Stack* stack) {
   const auto& schema = op.schema();
-  py::tuple args(schema.arguments().size());
-  for (size_t i = 0; i < schema.arguments().size(); ++i) {
-    args[i] = to_python(schema.arguments()[i], (*stack)[i]);
+  size_t count = schema.arguments().size();
+  size_t base = stack->size() - count;
+  py::tuple args(count);
+  for (size_t i = 0; i < count; ++i) {
+    args[i] = to_python(schema.arguments()[i], (*stack)[base + i]);
   }
   const auto& name = op.operator_name();
   py::object result;
   try {
-    result = module().attr("run")(name.name, name.overload_name, args);
+    result = layout == nullptr ? function()(name.name, name.overload_name, args)
+                               : function()(layout, name.name, name.overload_name, args);
   } catch (py::error_already_set& e) {
     // The Python exception itself travels on, so that its type survives.
     e.restore();
@@ -79,7 +90,7 @@ void run_decomposition(const c10::OperatorHandle& op, torch::jit::Stack* stack) 
     error.persist();
     throw error;
   }
-  stack->clear();
+  stack->resize(base);
   const auto& returns = schema.returns();
   if (returns.size() == 1) {
     stack->push_back(torch::jit::toIValue(result, returns[0].real_type()));
@@ -90,6 +101,21 @@ void run_decomposition(const c10::OperatorHandle& op, torch::jit::Stack* stack) 
       stack->push_back(item.is_none() ? c10::IValue(at::Tensor()) : torch::jit::toIValue(item, returns[k].real_type()));
     }
   }
+}
+
+void run_decomposition(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  py::gil_scoped_acquire gil;
+  call_on_stack([]() -> py::object { return module().attr("run"); }, nullptr, op, stack);
+}
+
+std::string layout_way(const char* layout, const c10::OperatorHandle& op, bool has_cpu_kernel) {
+  py::gil_scoped_acquire gil;
+  const auto& name = op.operator_name();
+  return layouts().attr("way")(layout, name.name, name.overload_name, has_cpu_kernel).cast<std::string>();
+}
+void layout_run(const char* layout, const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  py::gil_scoped_acquire gil;
+  call_on_stack([]() -> py::object { return layouts().attr("run"); }, layout, op, stack);
 }
 
 }  // namespace tt

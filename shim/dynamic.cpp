@@ -238,8 +238,21 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
   return at::scatter_add(at::zeros({size}, share.options()), 0, values, share);
 }
 
+// ---- equal ------------------------------------------------------------------------------------------------------------------
+
+bool equal(const Tensor& self, const Tensor& other) {
+  need_data("equal");
+  TORCH_CHECK(self.device() == other.device(), "Cannot compare two tensors on different devices. Got: ", self.device(),
+              " and ", other.device());
+  if (self.sizes() != other.sizes()) {
+    return false;
+  }
+  return self.numel() == 0 || at::all(at::eq(self, other)).item<bool>();
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("bincount", bincount);
+  m.impl("equal", equal);
   m.impl("nonzero", find_nonzero);
   m.impl("nonzero.out", find_nonzero_out);
   m.impl("masked_select", select_masked);

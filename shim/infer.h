@@ -36,4 +36,8 @@ void note_probe(const Overload& overload, torch::jit::Stack* stack);
 bool has_decomposition(const c10::OperatorHandle& op);
 void run_decomposition(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
+// decomp.cpp: how a call on tensors of another layout is served ("cpu kernel", "python", or the error's text), and the Python kernel.
+std::string layout_way(const char* layout, const c10::OperatorHandle& op, bool has_cpu_kernel);
+void layout_run(const char* layout, const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
 }  // namespace tt

@@ -425,6 +425,7 @@ PyMODINIT_FUNC PyInit__C() {
   HANDLE_TH_ERRORS
   tt::install_callbacks();
   tt::register_ops();
+  tt::register_layouts();
   return PyModule_Create(&tt::definition);
   END_HANDLE_TH_ERRORS
 }

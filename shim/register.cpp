@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Registration: for each entry of the op table its functional overload and, found in PyTorch's registry by their arguments, the
-// in-place and out= overloads; one fallback for every op without an entry.
+// in-place and out= overloads; one fallback for every op without an entry. Entries of other namespaces name one overload.
 #include <torch/library.h>
 
 #include <unordered_map>
@@ -61,6 +61,12 @@ class Registrar {
   void add(const tt_op* op) {
     std::string text = tt_op_schema(op);
     std::string name = text.substr(0, text.find('('));
+    if (name.find("::") != std::string::npos) {
+      others_.push_back(std::make_unique<torch::Library>(torch::Library::IMPL, name.substr(0, name.find("::")),
+                                                         c10::DispatchKey::PrivateUse1, __FILE__, __LINE__));
+      others_.back()->impl(name.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(op)));
+      return;  // of a library that may not be there yet
+    }
     auto dot = name.find('.');
     std::string base = "aten::" + name.substr(0, dot);
     std::string overload = dot == std::string::npos ? "" : name.substr(dot + 1);
@@ -97,6 +103,7 @@ class Registrar {
   }
 
   torch::Library library_;
+  std::vector<std::unique_ptr<torch::Library>> others_;
   std::unordered_map<std::string, std::vector<c10::OperatorHandle>> by_base_;
 };
 

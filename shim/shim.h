@@ -76,6 +76,9 @@ at::Generator new_generator(int device);
 // register.cpp: registers every op with PyTorch (called once, by the module's init). boxed.cpp: the one kernel.
 void register_ops();
 
+// layouts.cpp: sparse and nested tensors (called once, by the module's init).
+void register_layouts();
+
 // fallback.cpp: counts by op name; the Python side lists them.
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack, const char* reason);
 std::vector<std::pair<std::string, int64_t>> fallback_counts();

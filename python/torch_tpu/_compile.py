@@ -12,7 +12,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from torch_tpu import _C, _fake
+from torch_tpu import _C, _fake, _graph
 
 _fake.register()
 log = logging.getLogger(__name__)
@@ -44,29 +44,9 @@ def _written(graph_module):
     return found
 
 
-def _lift_constants(graph_module):
-    """Makes the graph's constant tensors, `torch.tensor([-1])` in a model's code, its last inputs. Returns their values."""
-    graph = graph_module.graph
-    found = {}
-    for node in graph.nodes:
-        if node.op == "get_attr" and isinstance(getattr(graph_module, node.target, None), torch.Tensor):
-            found.setdefault(node.target, []).append(node)
-    last = next(reversed([n for n in graph.nodes if n.op == "placeholder"]), None)
-    for target, nodes in found.items():
-        with graph.inserting_after(last) if last is not None else graph.inserting_before(next(iter(graph.nodes))):
-            last = graph.placeholder(f"constant_{target}")
-        last.meta = dict(nodes[0].meta)
-        for node in nodes:
-            node.replace_all_uses_with(last)
-            graph.erase_node(node)
-    if found:
-        graph_module.recompile()
-    return [getattr(graph_module, target) for target in found]
-
-
 def compile_graph(graph_module, example_inputs):
     """One program for an ATen graph. Returns a function of a list of inputs, in AOTAutograd's boxed convention."""
-    constants = _lift_constants(graph_module)
+    constants = _graph.lift_constants(graph_module)
     if not constants:
         return _compile_graph(graph_module, example_inputs)
     run = _compile_graph(graph_module, [*example_inputs, *constants])

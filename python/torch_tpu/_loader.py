@@ -53,10 +53,10 @@ def _register():
         from torch_tpu import _distributed
 
         _distributed.register()
-    if "torch._dynamo.device_interface" in sys.modules:
-        _register_dynamo_interface(sys.modules["torch._dynamo.device_interface"])
-    else:
-        sys.meta_path.insert(0, _DynamoWatcher())
+    for name, action in _AFTER_IMPORT.items():
+        if name in sys.modules:
+            action(sys.modules[name])
+    sys.meta_path.insert(0, _Watcher([name for name in _AFTER_IMPORT if name not in sys.modules]))
 
 
 def _answer_dlpack(torch):
@@ -74,18 +74,21 @@ def _answer_dlpack(torch):
     torch.Tensor.__dlpack_device__ = __dlpack_device__
 
 
-class _DynamoWatcher:
-    """PyTorch has an interface for "tpu" of its own, and sets it up after any that was registered before. So ours is put in its
-    place right after that module was imported. Importing it here would cost seconds in programs that never compile."""
+class _Watcher:
+    """Changes to PyTorch's modules that can only be made once they are there, made right after their import. Importing them here would cost
+    seconds in programs that never use them."""
 
-    name = "torch._dynamo.device_interface"
+    def __init__(self, names):
+        self.names = names
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname != self.name:
+        if fullname not in self.names:
             return None
         import importlib.util
 
-        sys.meta_path.remove(self)
+        self.names.remove(fullname)
+        if not self.names:
+            sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
             spec.loader = _AfterImport(spec.loader)
@@ -105,11 +108,28 @@ class _AfterImport:
     def exec_module(self, module):
         self.loader.exec_module(module)
         module.__spec__.loader = module.__loader__ = self.loader
-        _register_dynamo_interface(module)
+        _AFTER_IMPORT[module.__name__](module)
 
 
 def _register_dynamo_interface(module):
-    """Makes `torch._dynamo.device_interface` use torch.tpu for "tpu" whenever it sets up its table."""
+    """Makes `torch._dynamo.device_interface` use torch.tpu for "tpu" whenever it sets up its table: PyTorch has an interface for "tpu" of its
+    own, and sets it up after any that was registered before."""
     from torch_tpu import _dynamo_interface
 
     _dynamo_interface.install(module)
+
+
+def _choose_nested_attention(module):
+    """Jagged nested tensors on tpu call one operator for attention. PyTorch pads other numbers of features than eights outside of it, which it
+    cannot do for jagged tensors that need gradients: those go its way by strided nested tensors."""
+    choose = module._select_sdp_backend
+
+    def select(query, key, value, attn_mask, dropout, is_causal, enable_gqa):
+        if query.device.type == "tpu" and attn_mask is None and dropout == 0.0 and query.size(-1) % 8 == 0 and value.size(-1) == query.size(-1):
+            return module.SDPBackend.FLASH_ATTENTION
+        return choose(query, key, value, attn_mask, dropout, is_causal, enable_gqa)
+
+    module._select_sdp_backend = select
+
+
+_AFTER_IMPORT = {"torch._dynamo.device_interface": _register_dynamo_interface, "torch.nested._internal.sdpa": _choose_nested_attention}

@@ -3,6 +3,8 @@
 // Elementwise operations: one type rule for each column of the tables in tt/hlo.h.
 #include <string.h>
 
+#include <math.h>
+
 #include "hlo/graph.h"
 
 typedef struct prim_row {
@@ -182,6 +184,35 @@ static tt_val zeros_like(tt_builder* b, tt_val x) {
   return tt_splat_i(b, &type, 0);
 }
 
+// x in f32, rounded to the grid of an 8-bit float: plugins go by a 16-bit type, and round twice. What is beyond the largest becomes what
+// PyTorch makes of it; formats without -0 have it as NaN.
+static tt_val round_to_8_bits(tt_builder* b, tt_val x, tt_dtype dtype) {
+  bool fine = dtype == TT_F8E4M3FN || dtype == TT_F8E4M3FNUZ;
+  bool unsigned_zero = dtype == TT_F8E4M3FNUZ || dtype == TT_F8E5M2FNUZ;
+  double smallest = fine ? (unsigned_zero ? 0x1p-7 : 0x1p-6) : (unsigned_zero ? 0x1p-15 : 0x1p-14);
+  double largest = dtype == TT_F8E4M3FN ? 448 : fine ? 240 : 57344;
+  x = convert_op(b, x, TT_F32);
+  tt_type type = *tt_type_of(b, x), bits = type;
+  bits.dtype = TT_U32;
+  bits.bounded = type.bounded = 0;
+  tt_val exponent = tt_binary(b, TT_AND, tt_bitcast(b, x, TT_U32), tt_splat_i(b, &bits, 0x7F800000));
+  tt_val power = tt_binary(b, TT_MAX, tt_bitcast(b, exponent, TT_F32), tt_splat_f(b, &type, smallest, 0));
+  tt_val step = tt_binary(b, TT_MUL, power, tt_splat_f(b, &type, fine ? 0x1p-3 : 0x1p-2, 0));
+  tt_val near = tt_binary(b, TT_MUL, tt_unary(b, TT_ROUND_EVEN, tt_binary(b, TT_DIV, x, step)), step);
+  near = tt_select(b, tt_unary(b, TT_IS_FINITE, x), near, x);
+  if (dtype == TT_F8E4M3FN) {
+    near = tt_binary(b, TT_MAX, near, tt_splat_f(b, &type, -largest, 0));
+    return tt_binary(b, TT_MIN, near, tt_splat_f(b, &type, largest, 0));
+  }
+  if (unsigned_zero) {
+    tt_val over = tt_compare(b, TT_GT, tt_unary(b, TT_ABS, near), tt_splat_f(b, &type, largest, 0));
+    tt_val zero = tt_splat_f(b, &type, 0, 0);
+    near = tt_select(b, tt_compare(b, TT_EQ, near, zero), zero, near);
+    near = tt_select(b, over, tt_splat_f(b, &type, NAN, 0), near);
+  }
+  return near;
+}
+
 tt_val tt_convert(tt_builder* b, tt_val x, tt_dtype dtype) {
   if (!tt_usable(b, "convert", 1, &x)) {
     return TT_POISON;
@@ -212,6 +243,11 @@ tt_val tt_convert(tt_builder* b, tt_val x, tt_dtype dtype) {
     } else if (dtype == TT_U32) {
       x = convert_op(b, x, TT_I64);
     }
+  }
+  double constant;
+  bool eight_bits = tt_dtype_size(dtype) == 1 && target == 'f' && dtype != TT_F8E8M0FNU;
+  if (source == 'f' && eight_bits && tt_dtype_size(from) > 1 && !b->error && !tt_val_is_const(b, x, &constant)) {
+    x = round_to_8_bits(b, x, dtype);
   }
   return b->error ? TT_POISON : convert_op(b, x, dtype);
 }

@@ -90,17 +90,13 @@ TT_OP(embedding_bag_forward_only, "_embedding_bag_forward_only" BAG_ARGS) {
 }
 
 typedef struct bag_args {
-  int offset2bag, bag_size, maximum, scale, mode, sparse, per_sample, padding;
+  int offset2bag, bag_size, maximum, scale, mode, per_sample, padding;
 } bag_args;
 
 static void bags_backward(tt_lower* L, tt_builder* b, bag_args a) {
   const tt_type* out = tt_out_type(L, 0);
   int64_t rows = out->dims[0];
   int64_t mode = tt_arg_int(L, a.mode);
-  if (a.sparse >= 0 && tt_arg_bool(L, a.sparse)) {
-    tt_unsupported(L, "a sparse gradient");
-    return;
-  }
   tt_val grad = tt_convert(b, tt_arg(L, 0), tt_dtype_compute(out->dtype));
   tt_dtype dtype = tt_dtype_of(b, grad);
   tt_val zero = tt_zeros(b, dtype, out->rank, out->dims);
@@ -133,19 +129,12 @@ static void bags_backward(tt_lower* L, tt_builder* b, bag_args a) {
   at = keep_or_skip(b, tt_test(b, TT_NE, at, tt_like_i(b, at, padding)), at, rows);
   tt_out(L, 0, tt_put_rows(b, zero, at, each, 0, TT_COMBINE_ADD));
 }
-TT_OP(embedding_bag_backward,
-      "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor "
-      "maximum_indices, "
-      "SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int "
-      "padding_idx=-1) -> Tensor") {
-  bags_backward(L, b, (bag_args){3, 4, 5, 7, 8, 9, 10, 11});
-}
 TT_OP(embedding_bag_dense_backward,
       "_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor "
       "maximum_indices, "
       "SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> "
       "Tensor") {
-  bags_backward(L, b, (bag_args){2, 3, 4, 6, 7, -1, 8, 9});
+  bags_backward(L, b, (bag_args){2, 3, 4, 6, 7, 8, 9});
 }
 
 TT_OP(embedding_bag_per_sample_weights_backward,

@@ -155,9 +155,33 @@ TT_OP(mode, "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values
 
 // ---- search in sorted sequences ---------------------------------------------------------------------------------------------------
 
+// The same by halves, for one long sequence and many values: a gather for each bit of its length.
+static tt_val bisect(tt_builder* b, tt_val sequence, tt_val values, bool right) {
+  int64_t size = tt_dim_of(b, sequence, 0);
+  tt_val place = tt_full_like(b, tt_convert(b, values, TT_I32), 0);
+  int64_t step = 1;
+  while (step * 2 <= size) {
+    step *= 2;
+  }
+  for (; step > 0; step /= 2) {
+    tt_val next = tt_add(b, place, tt_const_i(b, TT_I32, step));
+    tt_val within = tt_test(b, TT_LE, next, tt_const_i(b, TT_I32, size));
+    tt_val at = tt_sub(b, tt_min(b, next, tt_const_i(b, TT_I32, size)), tt_const_i(b, TT_I32, 1));
+    tt_val past = tt_test(b, right ? TT_GT : TT_GE, tt_take_rows(b, sequence, at, 0), values);
+    place = tt_where(b, tt_and(b, within, tt_not(b, past)), next, place);
+  }
+  return place;
+}
+
 // Number of elements of `sequence` (last dimension, leading dims as `values` or none) before `values`. Compares with all of
-// them: fused, and of no depth, where a binary search gathers log n times.
+// them: fused, and of no depth, where a binary search gathers log n times; unless they are so many that this would be dear.
 static tt_val search(tt_builder* b, tt_val sequence, tt_val values, bool right) {
+  const int64_t many = 1 << 24;
+  int64_t count = tt_type_elements(tt_type_of(b, values));
+  if (tt_rank_of(b, sequence) == 1 && count > 0 && tt_dim_of(b, sequence, 0) > many / count &&
+      tt_dim_of(b, sequence, 0) < INT32_MAX / 2) {
+    return bisect(b, sequence, values, right);
+  }
   tt_val edges = sequence;
   if (tt_rank_of(b, sequence) > 1) {
     edges = tt_unsqueeze(b, sequence, tt_rank_of(b, sequence) - 1);

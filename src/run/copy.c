@@ -279,7 +279,12 @@ tt_status tt_storage_resize(tt_storage* s, int64_t bytes) {
   tt_device* d;
   if (s->capture == NULL) {
     TT_TRY(tt_device_get(s->device, &d));
-    TT_TRY(tt_fuse_flush(d, "a storage is resized"));
+    tt_lock();
+    bool pending = s->fuse != NULL;
+    tt_unlock();
+    if (pending) {
+      TT_TRY(tt_fuse_flush(d, "a storage is resized"));
+    }
   }
   if (bytes > s->bytes) {
     tt_storage_move(s, bytes);  // ranges of addresses do not overlap

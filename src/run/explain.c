@@ -137,7 +137,7 @@ static bool same_step(const tt_explain_step* a, const tt_explain_step* b) {
   return a->serial == b->serial && a->wiring == b->wiring;
 }
 
-size_t tt_explain_common(const tt_explain_trace* a, const tt_explain_trace* b) {
+long tt_explain_likeness(const tt_explain_trace* a, const tt_explain_trace* b) {
   size_t shorter = a->count < b->count ? a->count : b->count;
   size_t n = 0;
   while (n < shorter && same_step(&a->steps[n], &b->steps[n])) {
@@ -147,7 +147,11 @@ size_t tt_explain_common(const tt_explain_trace* a, const tt_explain_trace* b) {
   while (n + tail < shorter && same_step(&a->steps[a->count - 1 - tail], &b->steps[b->count - 1 - tail])) {
     ++tail;
   }
-  return n + tail;
+  size_t ops = 0;
+  for (size_t i = 0; i < shorter; ++i) {
+    ops += strcmp(a->steps[i].op, b->steps[i].op) == 0;
+  }
+  return 2 * (long)(n + tail + ops) - labs((long)a->count - (long)b->count);
 }
 
 char* tt_explain_trace_locked(const tt_explain_trace* nearest, const tt_explain_trace* now) {

@@ -22,8 +22,8 @@ typedef struct tt_explain_trace {
   int kept;  // results
   tt_explain_step* steps;
 } tt_explain_trace;
-// Calls that two traces have in common at their beginnings and ends.
-size_t tt_explain_common(const tt_explain_trace* a, const tt_explain_trace* b);
+// How near two traces are: calls in common at their beginnings and ends, the same ops, lengths.
+long tt_explain_likeness(const tt_explain_trace* a, const tt_explain_trace* b);
 // What is new about a trace. malloc'ed.
 char* tt_explain_trace_locked(const tt_explain_trace* nearest, const tt_explain_trace* now);
 

@@ -394,17 +394,17 @@ static void describe_trace(const tt_fuse* f, const shape* s, tt_explain_trace* o
 typedef struct nearest_trace {
   const fused* to;
   const fused* found;
-  size_t common;
+  long likeness;
 } nearest_trace;
 
 static void look_at_trace(void* item, void* ctx) {
   const fused* other = item;
   nearest_trace* n = ctx;
   if (other != n->to && other->device == n->to->device) {
-    size_t common = tt_explain_common(&other->trace, &n->to->trace);
-    if (n->found == NULL || common > n->common) {
+    long likeness = tt_explain_likeness(&other->trace, &n->to->trace);
+    if (n->found == NULL || likeness > n->likeness) {
       n->found = other;
-      n->common = common;
+      n->likeness = likeness;
     }
   }
 }

@@ -135,3 +135,28 @@ def test_a_whole_training_step_with_adamw():
 def test_unknown_options_are_refused():
     with pytest.raises(Exception, match="no options"):
         compiled(lambda t: t + 1, options={"max_fusion": 3})(torch.ones(2, device="tpu"))
+
+
+def test_attention_of_a_length_that_changes():
+    attend = torch.nn.functional.scaled_dot_product_attention
+    f = compiled(lambda q, k, v, mask: attend(q, k, v, attn_mask=mask, enable_gqa=True), dynamic=True)
+    for length in (5, 6, 9):
+        q, k, v, mask = torch.randn(2, 4, 3, 8), torch.randn(2, 2, length, 8), torch.randn(2, 2, length, 8), torch.randn(2, 1, 3, length)
+        got = f(*(t.to("tpu") for t in (q, k, v, mask)))
+        torch.testing.assert_close(got.cpu(), attend(q, k, v, attn_mask=mask, enable_gqa=True))
+
+
+def test_constants_made_in_the_code_are_inputs_of_the_program():
+    f = compiled(lambda t: t.index_fill(0, torch.tensor([-1], device=t.device), 7.0) + torch.tensor([1.0, 2.0], device=t.device))
+    x = torch.zeros(3, 2, device="tpu")
+    f(x)
+    got, d = counters(lambda: f(x))
+    assert got.cpu().tolist() == [[1.0, 2.0], [1.0, 2.0], [8.0, 9.0]] and d["launches"] == 1
+
+
+def test_constants_made_on_the_cpu_are_moved_once():
+    f = compiled(lambda t: t * torch.tensor(3) + torch.tensor([1.0, 2.0]).to(t.device) - torch.tensor(4).clone().to(t.device))
+    x = torch.ones(3, 2, device="tpu")
+    f(x)
+    got, d = counters(lambda: f(x))
+    assert got.cpu().tolist() == [[0.0, 1.0]] * 3 and d == {"launches": 1, "compiled": 0, "loaded": 0}

@@ -162,3 +162,34 @@ def test_changing_the_mode_runs_what_is_recorded():
     before = torch.tpu.stats()["cuts"]
     torch.tpu.set_eager_mode("strict")
     assert torch.tpu.stats()["cuts"] == before + 1 and x.cpu().tolist() == [2.0] * 4
+
+
+def test_making_a_tensor_of_unknown_size_cuts_nothing():
+    x = torch.ones(4, device="tpu") + 1
+    before = torch.tpu.stats()["cuts"]
+    y = torch.arange(4, device="tpu") + x
+    assert torch.tpu.stats()["cuts"] == before
+    assert y.cpu().tolist() == [2.0, 3.0, 4.0, 5.0]
+
+
+def test_resizing_keeps_what_is_recorded():
+    x = torch.arange(4.0).to("tpu") + 1
+    x.resize_(6)
+    assert x[:4].cpu().tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_numbers_of_all_kinds_in_one_trace():
+    def work(k):
+        x = torch.arange(6, device="tpu")
+        y = x * 2.5 + k
+        z = (x + k).double() * 0.1
+        w = y[k : k + 2] * (1 + 2j)
+        torch.tpu.manual_seed(k)
+        return y, z, w, torch.rand(3, device="tpu") + torch.rand(3, device="tpu"), x.masked_fill(x > k, k)
+
+    for k in (1, 2, 3, 4):
+        got = [t.cpu() for t in work(k)]
+        with torch.tpu.eager_mode("strict"):
+            wanted = [t.cpu() for t in work(k)]
+        for a, b in zip(got, wanted, strict=True):
+            torch.testing.assert_close(a, b)

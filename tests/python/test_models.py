@@ -8,6 +8,7 @@ import pathlib
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+import family_checks
 import pytest
 import torch
 import transformers
@@ -81,3 +82,25 @@ def test_sentence_embeddings_are_those_of_the_cpu():
     want = example.embed(model, tokenizer, example.SENTENCES, torch.device("cpu"))
     got = example.embed(model.to("tpu"), tokenizer, example.SENTENCES, torch.device("tpu"))
     torch.testing.assert_close(got.cpu(), want, rtol=0, atol=1e-4)
+
+
+def class_and_gradient(model, run, pixels):
+    model.zero_grad()
+    scores = run(pixels)
+    scores[:, 722].sum().backward()
+    return {"scores": scores.detach().cpu(), "gradient": model._conv_stem.weight.grad.cpu()}
+
+
+@pytest.mark.parametrize("mode", ["strict", "fused", "compiled"])
+def test_image_classes_are_those_of_the_cpu(mode):
+    example = load_example("classify")
+    model = example.load()
+    pixels = example.pixels(example.generated())
+    want = class_and_gradient(model, model, pixels)
+    exact = copy.deepcopy(model).double()
+    exact = class_and_gradient(exact, exact, pixels.double())
+    moved = copy.deepcopy(model).to("tpu")
+    with torch.tpu.eager_mode("fused" if mode == "fused" else "strict"):
+        got = class_and_gradient(moved, torch.compile(moved, backend="tpu") if mode == "compiled" else moved, pixels.to("tpu"))
+    family_checks.assert_as_exact_as_the_cpu(got, want, exact, torch.float32)
+    assert got["scores"].argmax().item() == 722

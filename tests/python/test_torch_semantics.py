@@ -54,3 +54,16 @@ def test_out_on_another_device(op):
     x = torch.tensor([1, 0, 2], device="tpu")
     with pytest.raises(RuntimeError, match="on the same device"):
         op(x, out=torch.empty(0, dtype=torch.int64))
+
+
+def test_equal_is_worked_out_on_the_device():
+    before = dict(torch.tpu.fallbacks())
+    pairs = [([1.0, 2.0], [1.0, 2.0]), ([1.0, 2.0], [1.0, 3.0]), ([1.0], [1.0, 1.0]), ([], []), ([float("nan")], [float("nan")]), ([1.0], [1])]
+    for left, right in pairs:
+        a, b = torch.tensor(left), torch.tensor(right)
+        assert torch.equal(a.to("tpu"), b.to("tpu")) is torch.equal(a, b), (left, right)
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(x.to("tpu").t(), x.t().to("tpu")) and torch.equal(torch.tensor(2, device="tpu"), torch.tensor(2, device="tpu"))
+    with pytest.raises(RuntimeError, match="different devices"):
+        torch.equal(x.to("tpu"), x)
+    assert torch.tpu.fallbacks() == before
