@@ -299,18 +299,7 @@ bool make_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* s
 
 }  // namespace
 
-void run(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) {
-  if (C10_UNLIKELY(probing()) && !overload.mutated.empty()) {
-    note_probe(overload, stack);
-    return;
-  }
-  if (C10_UNLIKELY(overload.indices >= 0)) {
-    expand_masks(overload, stack);
-  }
-  if (tt_capture_current() != nullptr) {
-    run_in_capture(op, overload, stack);
-    return;
-  }
+static void run_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) {
   for (int attempt = 0;; ++attempt) {
     if (attempt > 0 || tt_overload_uses_precision(overload.c)) {
       set_precision();
@@ -331,6 +320,38 @@ void run(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) 
     if (make_plan(op, overload, stack)) {
       return;
     }
+  }
+}
+
+void run(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) {
+  if (C10_UNLIKELY(probing()) && !overload.mutated.empty()) {
+    note_probe(overload, stack);
+    return;
+  }
+  if (C10_UNLIKELY(!overload.spreading.empty()) && write_spread(op, overload, stack)) {
+    return;
+  }
+  if (C10_UNLIKELY(overload.indices >= 0)) {
+    expand_masks(overload, stack);
+  }
+  if (tt_capture_current() != nullptr) {
+    run_in_capture(op, overload, stack);
+    return;
+  }
+  at::Tensor matrices;  // to be checked
+  if (C10_UNLIKELY(overload.check_errors >= 0)) {
+    auto arguments = arguments_of(overload, *stack);
+    if (arguments[static_cast<size_t>(overload.check_errors)].toBool()) {
+      matrices = arguments[0].toTensor();
+    }
+  }
+  try {
+    run_plan(op, overload, stack);
+  } catch (const TooManyDims& e) {
+    run_on_cpu(op, stack, e.what());
+  }
+  if (C10_UNLIKELY(matrices.defined())) {
+    check_info(overload, matrices, stack->back().toTensor());
   }
 }
 

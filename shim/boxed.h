@@ -9,6 +9,9 @@ namespace tt {
 using Check = void (*)(c10::ArrayRef<c10::IValue> arguments);
 Check find_check(const c10::OperatorName& name);
 
+// Raises what PyTorch raises for a factorization's `info`, its last result, that is not zero.
+void check_info(const Overload& overload, const at::Tensor& matrices, const at::Tensor& info);
+
 // THE kernel: one object an overload, or one for all ops that have no entry (then it looks the overload up).
 class Kernel final : public c10::OperatorKernel {
  public:

@@ -2,6 +2,11 @@
 //
 // What is looked at in each call, before its plan: numbers that only change values, such as a distribution's parameters (they are no part
 // of a call's key), and arguments that PyTorch resizes.
+#include <ATen/native/DistributionTemplates.h>
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/_linalg_check_errors.h>
+#include <ATen/ops/empty.h>
+
 #include <cmath>
 #include <limits>
 
@@ -67,23 +72,82 @@ void observer(Arguments a) {
   }
 }
 
+// PyTorch's checks of random_'s range stand before its kernel, which is not reached for a tensor without elements.
+template <typename Generator>
+struct NoKernel {
+  void operator()(at::TensorIteratorBase&, uint64_t, int64_t, std::optional<at::Generator>) {}
+  void operator()(at::TensorIteratorBase&, std::optional<at::Generator>) {}
+};
+void random_range(const at::Tensor& self, int64_t from, std::optional<int64_t> to) {
+  at::Tensor empty = at::empty({0}, at::TensorOptions().dtype(self.scalar_type()));
+  at::native::templates::random_from_to_impl<NoKernel, at::Generator>(empty, from, to, std::nullopt);
+}
+void random_from(Arguments a) {
+  random_range(a[0].toTensor(), a[1].toInt(), a[2].isNone() ? std::nullopt : std::make_optional(a[2].toInt()));
+}
+void random_to(Arguments a) {
+  random_range(a[0].toTensor(), 0, a[1].toInt());
+}
+void randperm(Arguments a) {
+  int64_t n = a[0].toInt();
+  TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
+  auto options = at::TensorOptions().dtype(a[2].toTensor().scalar_type());
+  at::native::check_supported_max_int_with_precision(n, at::empty({0}, options));
+}
+
+bool is_one_mask(const c10::IValue& indices) {
+  int defined = 0, masks = 0;
+  for (const c10::IValue& item : indices.toListRef()) {
+    if (item.isTensor() && item.toTensor().defined()) {
+      auto type = item.toTensor().scalar_type();
+      defined += 1;
+      masks += type == at::kBool || type == at::kByte;
+    }
+  }
+  return defined == 1 && masks == 1;
+}
+
+// Elements are written as they are. One that fills the places of a mask is converted, and the kernel that does so is another.
+void index_put(Arguments a) {
+  const at::Tensor& self = a[0].toTensor();
+  const at::Tensor& values = a[2].toTensor();
+  if (self.scalar_type() == values.scalar_type() || (!a[3].toBool() && is_one_mask(a[1]) && values.numel() == 1)) {
+    return;
+  }
+  TORCH_CHECK(false, "Index put requires the source and destination dtypes match, got ", self.scalar_type(),
+              " for the destination and ", values.scalar_type(), " for the source.");
+}
+
 struct Row {
   const char* name;
   const char* overload;
   Check check;
 };
 constexpr Row rows[] = {
-    {"aten::uniform_",                        "",      uniform    },
-    {"aten::exponential_",                    "",      exponential},
-    {"aten::cauchy_",                         "",      cauchy     },
-    {"aten::geometric_",                      "",      geometric  },
-    {"aten::log_normal_",                     "",      log_normal },
-    {"aten::normal_",                         "",      normal     },
-    {"aten::bernoulli_",                      "float", bernoulli  },
-    {"aten::_fused_moving_avg_obs_fq_helper", "",      observer   },
+    {"aten::uniform_",                        "",              uniform    },
+    {"aten::exponential_",                    "",              exponential},
+    {"aten::cauchy_",                         "",              cauchy     },
+    {"aten::geometric_",                      "",              geometric  },
+    {"aten::log_normal_",                     "",              log_normal },
+    {"aten::normal_",                         "",              normal     },
+    {"aten::bernoulli_",                      "float",         bernoulli  },
+    {"aten::random_",                         "from",          random_from},
+    {"aten::random_",                         "to",            random_to  },
+    {"aten::randperm",                        "generator_out", randperm   },
+    {"aten::index_put",                       "",              index_put  },
+    {"aten::index_put_",                      "",              index_put  },
+    {"aten::_index_put_impl_",                "",              index_put  },
+    {"aten::_fused_moving_avg_obs_fq_helper", "",              observer   },
 };
 
 }  // namespace
+
+void check_info(const Overload& overload, const at::Tensor& matrices, const at::Tensor& info) {
+  std::string name = overload.name.substr(6, overload.name.find('.', 6) - 6);
+  bool composed = name == "_linalg_solve_ex" || name == "linalg_lu_factor_ex";
+  name = "linalg." + name.substr(name.find("linalg_") + 7);
+  at::_linalg_check_errors(info, composed ? "torch." + name : name, matrices.dim() == 2);
+}
 
 Check find_check(const c10::OperatorName& name) {
   for (const Row& row : rows) {

@@ -4,6 +4,7 @@
 // host, else on the host as well; copies on one device go through the op table (boxed.cpp).
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_conj_physical.h>
 #include <ATen/ops/_local_scalar_dense.h>
@@ -128,6 +129,10 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blo
   if (dst.numel() == 0) {
     return dst;
   }
+  at::assert_no_internal_overlap(dst);
+  if (dst.device() == self.device()) {
+    at::assert_no_partial_overlap(dst, self);
+  }
   if (self.is_complex() && !dst.is_complex() && dst.scalar_type() != at::kBool) {
     TORCH_WARN_ONCE("Casting complex values to real discards the imaginary part");
   }
@@ -137,6 +142,11 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blo
   }
   if (dst.is_neg()) {
     copy_from(self._neg_view(), dst._neg_view(), non_blocking);
+    return dst;
+  }
+  if (dst.dim() > TT_MAX_RANK || self.dim() > TT_MAX_RANK) {
+    // With more dimensions than programs have, most are of size 1.
+    copy_from(self.expand(dst.sizes()).squeeze(), dst.squeeze(), non_blocking);
     return dst;
   }
   const at::Device from = self.device();

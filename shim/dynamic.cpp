@@ -60,10 +60,9 @@ Tensor& find_nonzero_out(const Tensor& self, Tensor& out) {
 
 Tensor select_masked(const Tensor& self, const Tensor& mask) {
   need_data("masked_select");
-  TORCH_CHECK(mask.scalar_type() == at::kBool || mask.scalar_type() == at::kByte,
-              "masked_select: expected BoolTensor or ByteTensor for mask");
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask");
   auto wide = at::expand_outplace(mask, self, "masked_select");
-  Tensor flat = truth(*std::get<0>(wide)).reshape({-1});
+  Tensor flat = std::get<0>(wide)->reshape({-1});
   return at::index_select(std::get<1>(wide)->reshape({-1}), 0, places(flat));
 }
 
@@ -71,8 +70,7 @@ Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   at::assert_no_internal_overlap(out);
   at::assert_no_overlap(out, self);
   at::assert_no_overlap(out, mask);
-  TORCH_CHECK(mask.scalar_type() == at::kBool || mask.scalar_type() == at::kByte,
-              "masked_select: expected BoolTensor or ByteTensor for mask");
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask");
   TORCH_CHECK(self.scalar_type() == out.scalar_type(),
               "masked_select(): self and result must have the same scalar type");
   return into(out, select_masked(self, mask));
@@ -325,6 +323,52 @@ void expand_masks(const Overload& overload, torch::jit::Stack* stack) {
                                                                     : std::make_optional(t));
   }
   list = expanded;
+}
+
+// ---- writing through an expanded view -----------------------------------------------------------------------------------------
+
+std::string spreading(const c10::FunctionSchema& schema) {
+  const std::string& name = schema.name();
+  return name == "aten::masked_fill_" || name == "aten::index_fill_"      ? "tensor[mask] = scalar"
+         : name == "aten::index_put_" || name == "aten::_index_put_impl_" ? "tensor[indices] = tensor"
+                                                                          : "";
+}
+
+// Several elements are one in memory. Of what is written to them the first change stays; what accumulates is summed up.
+bool write_spread(const c10::OperatorHandle& op, const Overload& overload, torch::jit::Stack* stack) {
+  size_t base = stack->size() - overload.args.size();
+  Tensor self = (*stack)[base].toTensor();
+  if (at::has_internal_overlap(self) != at::MemOverlap::Yes) {
+    return false;
+  }
+  std::string name = overload.name.substr(6, overload.name.find('.', 6) - 6);
+  TORCH_WARN(
+      "Use of ", name == "_index_put_impl_" ? "index_put_" : name,
+      " on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also "
+      "applies to advanced indexing e.g. ",
+      overload.spreading);
+  bool sums = overload.indices >= 0 && (*stack)[base + 3].toBool() && self.scalar_type() != at::kBool;
+  Tensor before = self.contiguous();
+  Tensor after = sums ? at::zeros_like(before) : before.clone();
+  (*stack)[base] = after;
+  op.callBoxed(stack);
+  Tensor changed = sums ? Tensor() : after.ne(before).logical_and_(after.eq(after).logical_or_(before.eq(before)));
+  Tensor target = self;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (self.stride(d) != 0 || self.size(d) <= 1) {
+      continue;
+    }
+    target = target.narrow(d, 0, 1);
+    if (sums) {
+      after = after.sum(d, /*keepdim=*/true, self.scalar_type());
+    } else {
+      after = after.gather(d, changed.to(at::kByte).argmax(d, /*keepdim=*/true));
+      changed = changed.any(d, /*keepdim=*/true);
+    }
+  }
+  sums ? target.add_(after) : target.copy_(after);
+  stack->back() = self;
+  return true;
 }
 
 }  // namespace tt

@@ -13,7 +13,6 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
-#include <ATen/ops/ones.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -77,8 +76,7 @@ tt_meta meta_of(const at::Tensor& t) {
     return m;
   }
   m.dtype = from_torch(t.scalar_type());
-  TORCH_CHECK(t.dim() <= TT_MAX_RANK, "expected a tensor of at most ", TT_MAX_RANK, " dimensions on tpu, got ",
-              t.dim());
+  check_rank(t.dim());
   m.rank = static_cast<int32_t>(t.dim());
   for (int64_t d = 0; d < t.dim(); ++d) {
     m.sizes[d] = t.size(d);
@@ -174,28 +172,6 @@ std::optional<c10::OperatorHandle> structured_functional(const c10::OperatorHand
   return std::nullopt;
 }
 
-// Whether an elementwise op casts to another out= dtype is known to its own kernel alone (exp does, neg does not). The CPU's is
-// asked, on tensors of the same dtypes without elements; it raises what PyTorch raises.
-void ask_cast(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments) {
-  torch::jit::Stack stack;
-  auto stand_in = [](const at::Tensor& t, bool written) {
-    if (!t.defined() || t.unsafeGetTensorImpl()->is_wrapped_number()) {
-      return t;
-    }
-    auto options = at::TensorOptions().dtype(t.scalar_type());
-    return t.dim() == 0 && !written ? at::ones({}, options) : at::empty({0}, options);
-  };
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    bool written =
-        std::find(overload.mutated.begin(), overload.mutated.end(), static_cast<int>(i)) != overload.mutated.end();
-    if (overload.args[i].kind == ArgKind::TensorList || overload.args[i].kind == ArgKind::Generator) {
-      return;
-    }
-    stack.push_back(arguments[i].isTensor() ? c10::IValue(stand_in(arguments[i].toTensor(), written)) : arguments[i]);
-  }
-  op.callBoxed(stack);
-}
-
 // Holds an out= tensor against the result: dtype as PyTorch's iterator or resize checks would, then the resize.
 bool fit_out(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments,
              const at::Tensor& out, const tt_meta& m) {
@@ -207,8 +183,8 @@ bool fit_out(const c10::OperatorHandle& op, const Overload& overload, c10::Array
     TORCH_CHECK(c10::canCast(result, out.scalar_type()), "result type ", result,
                 " can't be cast to the desired output type ", out.scalar_type());
   } else {
-    TORCH_CHECK(result == out.scalar_type(), "Expected out tensor to have dtype ", c10::scalarTypeToTypeMeta(result),
-                ", but got ", out.dtype(), " instead");
+    TORCH_CHECK(result == out.scalar_type() || ask_cast(op, overload, arguments), "Expected out tensor to have dtype ",
+                c10::scalarTypeToTypeMeta(result), ", but got ", out.dtype(), " instead");
   }
   return at::native::resize_output(out, c10::IntArrayRef(m.sizes, static_cast<size_t>(m.rank)));
 }
@@ -265,8 +241,13 @@ static void ask_meta(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 // What is written may not lie over itself, nor partly over what is read; in ops that read elements out of order, not over it at all.
 static void check_overlap(const c10::OperatorHandle& op, const Overload& overload,
                           c10::ArrayRef<c10::IValue> arguments) {
-  static const std::set<std::string> out_of_order = {"aten::cat", "aten::gather", "aten::index_select", "aten::take",
-                                                     "aten::kthvalue"};
+  static const std::set<std::string> out_of_order = {
+      "aten::cat",        "aten::gather",           "aten::index_select", "aten::take", "aten::kthvalue",
+      "aten::index_put_", "aten::_index_put_impl_", "aten::index_fill_",  "aten::put_"};
+  static const std::set<std::string> same_everywhere = {"aten::fill_", "aten::zero_"};
+  if (same_everywhere.count(op.schema().name()) != 0) {
+    return;
+  }
   bool strict = out_of_order.count(op.schema().name()) != 0;
   for (int i : overload.mutated) {
     const c10::IValue& value = arguments[static_cast<size_t>(i)];
@@ -293,9 +274,11 @@ static void check_overlap(const c10::OperatorHandle& op, const Overload& overloa
       }
       if (arguments[j].isTensor()) {
         check(arguments[j].toTensor());
-      } else if (arguments[j].isTensorList()) {
-        for (const at::Tensor& read : arguments[j].toTensorVector()) {
-          check(read);
+      } else if (arguments[j].isList()) {
+        for (const c10::IValue& item : arguments[j].toListRef()) {
+          if (item.isTensor()) {
+            check(item.toTensor());
+          }
         }
       }
     }
@@ -306,11 +289,14 @@ Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::Arr
                bool* out_resized) {
   *out_resized = false;
   check_overlap(op, overload, arguments);
+  ask_integers(op, overload, arguments);
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   Inferred result;
   torch::jit::Stack stack;
-  if (op.hasKernelForDispatchKey(kStructured)) {
+  if (own_shapes(op)) {
+    // below, by the Meta route
+  } else if (op.hasKernelForDispatchKey(kStructured)) {
     stack.assign(arguments.begin(), arguments.end());
     if (ask_structured(op, &stack, &result.metas)) {
       return result;

@@ -22,6 +22,12 @@ struct MetaRefused : std::runtime_error {
 Inferred infer(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments,
                bool* out_resized);
 
+// ask.cpp: what only an op's own kernel knows, asked of the CPU's on small stand-ins; it raises what PyTorch raises.
+// Whether an op casts its result to the dtype of out= (exp does, neg does not). False: not asked, as the tensors are large.
+bool ask_cast(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments);
+// Whether a resizing or averaging op takes integers.
+void ask_integers(const c10::OperatorHandle& op, const Overload& overload, c10::ArrayRef<c10::IValue> arguments);
+
 // True while infer() lets a structured op's own kernel work out its output: `run` then only notes the out= tensors.
 bool probing();
 void note_probe(const Overload& overload, torch::jit::Stack* stack);

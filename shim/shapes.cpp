@@ -2,11 +2,16 @@
 //
 // Shapes of operators of which PyTorch has no Meta kernel, or one that is wrong or words its errors otherwise than the CPU.
 // The latter stand in library "tt_shapes" under the operator's own schema (shim/infer.cpp asks there first).
+#include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/reflection_pad2d.h>
+#include <ATen/ops/reflection_pad3d.h>
+#include <ATen/ops/replication_pad2d.h>
+#include <ATen/ops/replication_pad3d.h>
 #include <torch/library.h>
 
-#include "shim.h"
+#include "infer.h"
 
 namespace tt {
 
@@ -120,7 +125,54 @@ at::Tensor max_unpool3d(const at::Tensor& self, const at::Tensor& indices, c10::
   return at::empty(unpooled(self, output_size), self.options());
 }
 
+// PyTorch's shape functions forget the memory format.
+template <typename Pad>
+at::Tensor padded(const at::Tensor& self, Pad pad) {
+  at::Tensor shape;
+  try {
+    shape = pad();
+  } catch (const std::exception& e) {
+    throw MetaRefused(e.what());
+  }
+  return at::empty(shape.sizes(), shape.options().memory_format(self.suggest_memory_format()));
+}
+at::Tensor reflection_pad2d(const at::Tensor& self, c10::SymIntArrayRef padding) {
+  return padded(self, [&] { return at::reflection_pad2d_symint(self, padding); });
+}
+at::Tensor reflection_pad3d(const at::Tensor& self, c10::SymIntArrayRef padding) {
+  return padded(self, [&] { return at::reflection_pad3d_symint(self, padding); });
+}
+at::Tensor replication_pad2d(const at::Tensor& self, c10::SymIntArrayRef padding) {
+  return padded(self, [&] { return at::replication_pad2d_symint(self, padding); });
+}
+at::Tensor replication_pad3d(const at::Tensor& self, c10::SymIntArrayRef padding) {
+  return padded(self, [&] { return at::replication_pad3d_symint(self, padding); });
+}
+
+// The CPU's shape function says [0], and its kernel resizes.
+at::Tensor isin_element(const at::Scalar&, const at::Tensor& tests, bool, bool) {
+  return at::empty({}, tests.options().dtype(at::kBool));
+}
+at::Tensor& isin_element_out(const at::Scalar&, const at::Tensor&, bool, bool, at::Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == at::kBool, "Expected out tensor to have dtype bool, but got ", out.dtype(),
+              " instead");
+  at::native::resize_output(out, {});
+  return out;
+}
+
 TORCH_LIBRARY_FRAGMENT(tt_shapes, m) {
+  m.def("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", reflection_pad2d);
+  m.def("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", reflection_pad3d);
+  m.def("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", replication_pad2d);
+  m.def("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", replication_pad3d);
+  m.def(
+      "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
+      "Tensor",
+      isin_element);
+  m.def(
+      "isin.Scalar_Tensor_out(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False, "
+      "Tensor(a!) out) -> Tensor(a!)",
+      isin_element_out);
   m.def(
       "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? "
       "hidden_bias=None)"

@@ -35,6 +35,11 @@ tt_storage* storage_of(const at::TensorImpl* impl);  // borrowed
 // The tensor as a call sees it; sizes and strides are borrowed from `tensor`. Tensors on the CPU must be 0-d (their value is read).
 // Others raise "Expected all tensors to be on the same device".
 void describe(const at::Tensor& tensor, tt_tensor* out);
+// What describe throws for a tensor of more than TT_MAX_RANK dimensions; calls with such tensors are computed on the CPU.
+struct TooManyDims : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+void check_rank(int64_t rank);
 at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype, int device);
 
 // allocator.cpp: the data pointer that owns `storage` (takes the reference); every storage on the device has one.

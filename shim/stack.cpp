@@ -3,6 +3,8 @@
 // From PyTorch's boxed arguments to tt_call.
 #include "stack.h"
 
+#include "dynamic.h"
+
 #include <ATen/core/List.h>
 
 namespace tt {
@@ -65,12 +67,16 @@ static ArgKind kind_of(const c10::Argument& arg) {
 Overload read_schema(const c10::FunctionSchema& schema, const tt_op* op) {
   Overload o;
   o.name = schema.overload_name().empty() ? schema.name() : schema.name() + "." + schema.overload_name();
+  o.spreading = spreading(schema);
   uint64_t mutates = 0;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& arg = schema.arguments()[i];
     o.args.push_back({kind_of(arg), arg.default_value()});
     if (arg.name() == "indices" && o.args.back().kind == ArgKind::TensorList) {
       o.indices = static_cast<int>(i);
+    }
+    if (arg.name() == "check_errors") {
+      o.check_errors = static_cast<int>(i);
     }
     if (arg.alias_info() != nullptr && arg.alias_info()->isWrite()) {
       o.mutated.push_back(static_cast<int>(i));
@@ -317,6 +323,7 @@ CallArgs::CallArgs(const Overload& overload, c10::ArrayRef<c10::IValue> argument
   call.num_args = static_cast<int>(args_.size());
   call.args = args_.data();
   call.device = device_ < 0 ? current_device() : device_;
+  call.default_float = from_torch(c10::get_default_dtype_as_scalartype());
 }
 
 }  // namespace tt

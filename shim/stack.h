@@ -47,6 +47,8 @@ struct Overload {
   std::vector<int> return_alias;     // by return: the argument it is, or -1
   std::vector<int> mutated;          // arguments written to, in order
   int indices = -1;                  // a Tensor?[] argument, which may hold masks
+  int check_errors = -1;             // linalg_inv_ex and the like: the argument that asks for an exception
+  std::string spreading;             // see dynamic.h
   bool outputs_are_mutated = false;  // returns nothing: its outputs are the mutated arguments
 };
 

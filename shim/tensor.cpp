@@ -160,6 +160,12 @@ static tt_scalar host_value(const at::Tensor& tensor) {
   return {'i', i, static_cast<double>(i), 0};
 }
 
+void check_rank(int64_t rank) {
+  if (C10_UNLIKELY(rank > TT_MAX_RANK)) {
+    throw TooManyDims(c10::str("expected a tensor of at most ", TT_MAX_RANK, " dimensions on tpu, got ", rank));
+  }
+}
+
 void describe(const at::Tensor& tensor, tt_tensor* out) {
   *out = tt_tensor{};
   if (!tensor.defined()) {
@@ -171,8 +177,7 @@ void describe(const at::Tensor& tensor, tt_tensor* out) {
   out->sizes = sizes.data();
   out->strides = impl->strides().data();
   out->rank = static_cast<int32_t>(sizes.size());
-  TORCH_CHECK(out->rank <= TT_MAX_RANK, "expected a tensor of at most ", TT_MAX_RANK, " dimensions on tpu, got ",
-              out->rank);
+  check_rank(out->rank);
   if (impl->device_type() == kTpu) {
     out->storage = storage_of(impl);
     out->offset = impl->storage_offset();

@@ -59,6 +59,7 @@ typedef struct tt_call {
   tt_argument* args;
   tt_generator* generator;  // NULL: the device's default
   int device;
+  tt_dtype default_float;  // torch.get_default_dtype(), what integers become where floats are needed; invalid: F32
   // What the caller wants to find again at each run of the plan that is made for this call (results that are no tensors). The plan takes it
   // over and frees it with `free_extra`; if no plan is made it stays the caller's.
   void* extra;

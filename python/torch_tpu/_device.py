@@ -7,6 +7,7 @@ import dataclasses
 import torch
 
 from torch_tpu import _C
+from torch_tpu import _amp as amp
 from torch_tpu import _memory as memory
 from torch_tpu._explain import explain  # noqa: F401
 from torch_tpu._index import index_of as _index_of
@@ -45,6 +46,11 @@ Event = torch.Event
 def __getattr__(name):
     if name == "_initialized":  # torch.utils.checkpoint reads it
         return _C.started()
+    if name.endswith("Storage"):
+        from torch_tpu import _storage
+
+        if name in _storage.CLASSES:
+            return _storage.CLASSES[name]
     raise AttributeError(f"module 'torch.tpu' has no attribute {name!r}")
 
 

@@ -5,6 +5,7 @@
 Nothing is started here, and nothing is raised: an exception would break `import torch` for everybody."""
 
 import atexit
+import functools
 import os
 import sys
 import warnings
@@ -41,9 +42,11 @@ def _register():
 
     torch._register_device_module("tpu", _device)
     sys.modules["torch.tpu.memory"] = _device.memory
+    sys.modules["torch.tpu.amp"] = _device.amp
     torch.backends.tpu = _backends
     sys.modules["torch.backends.tpu"] = _backends
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    _answer_dlpack(torch)
     if _C.mode_get() == 2:  # started in fused mode by the environment: its cuts are set up in Python
         _device.set_eager_mode("fused")
     if torch.distributed.is_available():  # `import torch` has imported it already
@@ -54,6 +57,21 @@ def _register():
         if name in sys.modules:
             action(sys.modules[name])
     sys.meta_path.insert(0, _Watcher([name for name in _AFTER_IMPORT if name not in sys.modules]))
+
+
+def _answer_dlpack(torch):
+    """`Tensor.__dlpack_device__` of PyTorch 2.13 knows "privateuse1" by that name only, so `torch.from_dlpack` refuses tpu."""
+    others = torch.Tensor.__dlpack_device__
+
+    @functools.wraps(others)
+    def __dlpack_device__(self):
+        if self.device.type != "tpu":
+            return others(self)
+        from torch.utils.dlpack import DLDeviceType
+
+        return DLDeviceType.kDLExtDev, self.device.index
+
+    torch.Tensor.__dlpack_device__ = __dlpack_device__
 
 
 class _Watcher:

@@ -141,11 +141,9 @@ void tt_storage_lose(tt_storage* storage, const tt_status why) {
 
 tt_status tt_storage_create(int device, tt_dtype dtype, int rank, const int64_t* sizes, const int64_t* strides,
                             int64_t bytes, tt_storage** out_storage) {
-  if (rank > TT_MAX_RANK) {
-    TT_FAIL(TT_INVALID_ARGUMENT, "expected a tensor of at most %d dimensions on tpu, got %d", TT_MAX_RANK, rank);
-  }
   tt_type type;
-  if (!tt_view_dense_type(dtype, rank, sizes, strides, &type) || tt_type_bytes(&type) != bytes) {
+  bool dense = rank <= TT_MAX_RANK && tt_view_dense_type(dtype, rank, sizes, strides, &type);
+  if (!dense || tt_type_bytes(&type) != bytes) {
     int64_t elements = bytes / (int64_t)tt_dtype_size(dtype);
     type = tt_type_make(dtype, 1, &elements);
   }

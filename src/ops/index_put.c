@@ -30,7 +30,7 @@ static tt_val fill_mask(tt_lower* L, tt_builder* b, tt_val x, tt_val mask, int d
   for (int d = 0; d < tm.rank; ++d) {
     map[d] = dim + d;
   }
-  value = tt_reshape(b, value, 0, NULL);
+  value = tt_convert(b, tt_reshape(b, value, 0, NULL), type.dtype);
   if (accumulate) {
     value = tt_bin(b, type.dtype == TT_BOOL ? TT_OR : TT_ADD, x, value);
   }

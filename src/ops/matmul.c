@@ -25,13 +25,22 @@ static tt_val product(tt_builder* b, tt_val x, tt_val y) {
     x = tt_convert(b, x, sums);
     y = tt_convert(b, y, sums);
   }
-  int64_t batch[TT_MAX_RANK];
-  for (int d = 0; d < rank - 2; ++d) {
-    batch[d] = d;
+  // Batches of one are left out: XLA's CPU backend has no product of a transposed bf16 operand with them.
+  int64_t batch[TT_MAX_RANK], dx[TT_MAX_RANK], dy[TT_MAX_RANK], full[TT_MAX_RANK];
+  int n = 0;
+  for (int d = 0; d < rank; ++d) {
+    full[d] = d == rank - 1 ? tt_dim_of(b, y, d) : tt_dim_of(b, x, d);
+    if (d >= rank - 2 || full[d] != 1) {
+      batch[n] = n;
+      dx[n] = tt_dim_of(b, x, d);
+      dy[n++] = tt_dim_of(b, y, d);
+    }
   }
-  int64_t last = rank - 1;
-  int64_t before = rank - 2;
-  return tt_dot_general(b, x, y, rank - 2, batch, batch, 1, &last, &before, sums);
+  int64_t last = n - 1;
+  int64_t before = n - 2;
+  tt_val dot =
+      tt_dot_general(b, tt_reshape(b, x, n, dx), tt_reshape(b, y, n, dy), n - 2, batch, batch, 1, &last, &before, sums);
+  return tt_reshape(b, dot, rank, full);
 }
 
 // beta * self + alpha * value; self does not count if beta is 0, whatever it holds.

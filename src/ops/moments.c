@@ -9,7 +9,7 @@
 
 static void spread_of(tt_lower* L, tt_builder* b, bool root, bool with_mean) {
   tt_dtype input = tt_arg_info(L, 0)->dtype;
-  tt_val x = tt_arg_as(L, 0, tt_dtype_compute(tt_default_float(input)));
+  tt_val x = tt_arg_as(L, 0, tt_dtype_compute(tt_default_float(L, input)));
   int64_t dims[TT_MAX_RANK];
   int n = tt_arg_dims(L, 1, tt_rank_of(b, x), dims);
   double correction = tt_arg_float_or(L, 2, 1);
@@ -120,7 +120,7 @@ tt_val tt_log_sum_exp(tt_builder* b, tt_val x, int ndims, const int64_t* dims) {
 }
 
 TT_OP(logsumexp, "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor") {
-  tt_val x = tt_arg_as(L, 0, tt_dtype_compute(tt_default_float(tt_arg_info(L, 0)->dtype)));
+  tt_val x = tt_arg_as(L, 0, tt_dtype_compute(tt_default_float(L, tt_arg_info(L, 0)->dtype)));
   int64_t dims[TT_MAX_RANK];
   int n = tt_arg_dims(L, 1, tt_rank_of(b, x), dims);
   tt_out_shaped(L, 0, tt_log_sum_exp(b, x, n, dims));

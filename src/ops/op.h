@@ -91,11 +91,12 @@ tt_builder* tt_lower_builder(tt_lower* L);
 tt_dtype tt_common_dtype(const tt_lower* L, int n, const int* args);
 tt_dtype tt_common_dtype2(const tt_lower* L, int i, int j);
 tt_dtype tt_promote_dtypes(tt_dtype a, tt_dtype c);  // torch.promote_types
-tt_dtype tt_default_float(tt_dtype dtype);           // integers and bool -> F32, others themselves
+tt_dtype tt_default_float(const tt_lower* L,
+                          tt_dtype dtype);  // integers and bool: torch.get_default_dtype(); others themselves
 
 typedef enum tt_promotion {
   TT_SAME,          // computes in the common dtype (16-bit floats in f32), result as PyTorch says
-  TT_INT_TO_FLOAT,  // integers and bool compute as f32
+  TT_INT_TO_FLOAT,  // integers and bool compute as the default float dtype
   TT_NO_COMPUTE,    // computes in the common dtype exactly as it is (abs, neg, sign, max, bit operations)
 } tt_promotion;
 // Row lowerings: arguments 0 (and 1), result output 0.

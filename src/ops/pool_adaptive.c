@@ -195,10 +195,26 @@ static tt_val fractional_starts(tt_builder* b, tt_val sample, int64_t size, int6
   return tt_where(b, tt_test_f(b, TT_EQ, i, (double)(out - 1)), last, start);
 }
 
+// The samples of this batch, [planes, spatial]; there may be more of them.
+static tt_val fractional_samples(tt_lower* L, tt_builder* b, int64_t batch, int64_t channels, int64_t spatial) {
+  tt_val samples = tt_arg_as(L, 3, tt_dtype_compute(tt_arg_info(L, 3)->dtype));
+  const char* wrong = tt_rank_of(b, samples) != 3            ? "to have 3 dimensions"
+                      : tt_dim_of(b, samples, 0) < batch     ? ".size(0) no less then input batch size."
+                      : tt_dim_of(b, samples, 1) != channels ? ".size(1) equals to input channel size."
+                                                             : NULL;
+  if (wrong != NULL) {
+    return tt_builder_fail(b, TT_INVALID_ARGUMENT, "Expect _random_samples%s", wrong);
+  }
+  if (tt_dim_of(b, samples, 2) != spatial) {
+    return tt_builder_fail(b, TT_INVALID_ARGUMENT, "Expect _random_samples.size(2) equals to %d; got %d.", (int)spatial,
+                           (int)tt_dim_of(b, samples, 2));
+  }
+  return tt_reshape(b, tt_slice_dim(b, samples, 0, 0, batch, 1), 2, (int64_t[]){batch * channels, spatial});
+}
+
 static void fractional(tt_lower* L, tt_builder* b, int spatial) {
   tt_val x = tt_arg(L, 0);
   const tt_type* to = tt_out_type(L, 0);
-  tt_val samples = tt_arg_as(L, 3, tt_dtype_compute(tt_arg_info(L, 3)->dtype));
   int n, rank = tt_rank_of(b, x);
   const int64_t* kernel = tt_arg_ints(L, 1, &n);
   if (tt_type_elements(to) == 0) {
@@ -209,10 +225,8 @@ static void fractional(tt_lower* L, tt_builder* b, int spatial) {
   for (int d = 0; d < rank - spatial; ++d) {
     planes *= to->dims[d];
   }
-  int64_t flat_samples[2] = {planes, spatial};
-  // PyTorch takes samples for more planes than there are.
-  samples = tt_slice_dim(b, tt_flatten(b, samples), 0, 0, planes * spatial, 1);
-  samples = tt_reshape(b, samples, 2, flat_samples);
+  int64_t channels = to->dims[rank - spatial - 1];
+  tt_val samples = fractional_samples(L, b, planes / channels, channels, spatial);
   // Flat positions of all windows' elements: [planes, out, ..., kernel, ...].
   int64_t dims[TT_MAX_RANK] = {planes};
   for (int d = 0; d < spatial; ++d) {

@@ -76,13 +76,15 @@ tt_dtype tt_promote_dtypes(tt_dtype a, tt_dtype c) {
   return ka == 2 ? promote_floats(a, c) : promote_integers(a, c);
 }
 
-tt_dtype tt_default_float(tt_dtype dtype) {
-  return category(dtype) < 2 ? TT_F32 : dtype;
+tt_dtype tt_default_float(const tt_lower* L, tt_dtype dtype) {
+  tt_dtype real = L->call->default_float == TT_DTYPE_INVALID ? TT_F32 : L->call->default_float;
+  return category(dtype) < 2 ? real : dtype;
 }
 
 // The dtype a lone number of this class has, next to nothing stronger.
-static tt_dtype number_dtype(char cls) {
-  return cls == 'b' ? TT_BOOL : cls == 'i' ? TT_I64 : cls == 'f' ? TT_F32 : TT_C64;
+static tt_dtype number_dtype(const tt_lower* L, char cls) {
+  tt_dtype real = tt_default_float(L, TT_BOOL);
+  return cls == 'b' ? TT_BOOL : cls == 'i' ? TT_I64 : cls == 'f' ? real : tt_dtype_complex(real);
 }
 
 tt_dtype tt_common_dtype(const tt_lower* L, int n, const int* args) {
@@ -94,11 +96,12 @@ tt_dtype tt_common_dtype(const tt_lower* L, int n, const int* args) {
     const tt_tensor* t = tt_arg_info(L, args[k]);
     if (t == NULL) {
       if (tt_arg_has(L, args[k])) {
-        numbers = tt_promote_dtypes(numbers, number_dtype(tt_arg_number_class(L, args[k])));
+        numbers = tt_promote_dtypes(numbers, number_dtype(L, tt_arg_number_class(L, args[k])));
       }
     } else if (t->wrapped) {
-      tt_dtype d = tt_dtype_is_complex(t->dtype) ? TT_C64 : tt_dtype_is_float(t->dtype) ? TT_F32 : t->dtype;
-      numbers = tt_promote_dtypes(numbers, d);
+      bool inexact = tt_dtype_is_complex(t->dtype) || tt_dtype_is_float(t->dtype);
+      char cls = tt_dtype_is_complex(t->dtype) ? 'c' : 'f';
+      numbers = tt_promote_dtypes(numbers, inexact ? number_dtype(L, cls) : t->dtype);
     } else if (t->rank == 0) {
       zero_dim = tt_promote_dtypes(zero_dim, t->dtype);
     } else {
@@ -131,7 +134,7 @@ tt_dtype tt_common_dtype2(const tt_lower* L, int i, int j) {
 tt_dtype tt_compute_dtype(const tt_lower* L, tt_promotion promotion, int n, const int* args) {
   tt_dtype common = tt_common_dtype(L, n, args);
   if (promotion == TT_INT_TO_FLOAT) {
-    common = tt_default_float(common);
+    common = tt_default_float(L, common);
   }
   return promotion == TT_NO_COMPUTE ? common : tt_dtype_compute(common);
 }

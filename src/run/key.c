@@ -199,7 +199,7 @@ void tt_bound_key_locked(tt_bound* bound) {
   put(bound, (uint64_t)(uintptr_t)call->overload);
   uint64_t precise =
       atomic_load_explicit(&call->overload->precise, memory_order_relaxed) ? (uint64_t)tt_precision_get() + 1 : 0;
-  put(bound, (uint64_t)call->device | precise << 16);
+  put(bound, (uint64_t)call->device | precise << 16 | (uint64_t)call->default_float << 32);
   put(bound, baked);
   for (int i = 0; i < call->num_args; ++i) {
     put_argument(bound, i, baked);

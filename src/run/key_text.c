@@ -192,6 +192,8 @@ void tt_key_read(const tt_plan* plan, tt_key_fields* out) {
   static const char* const precisions[] = {"none", "medium", "high", "highest"};
   snprintf(add(&r, "device", "")->text, 16, "%d", (int)(where & 0xffff));
   snprintf(add(&r, "precision", "")->text, 16, "%s", precisions[where >> 16 & 3]);
+  tt_dtype real = (tt_dtype)(where >> 32 & 0xff);
+  snprintf(add(&r, "default dtype", "")->text, 16, "%s", real == TT_DTYPE_INVALID ? "none" : tt_dtype_text(real));
   r.baked = take(&r);
   for (int i = 0; i < plan->overload->num_args; ++i) {
     add_argument(&r, i);
