@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks on numbers that only change values, such as a distribution's parameters. They are no part of a call's key, so they are
-// looked at in each call, before its plan.
+// Checks before a call's plan is looked up: on numbers that only change values, such as a distribution's parameters, which are no
+// part of a call's key, and on an out= whose dtype the plan would take.
 #include <cmath>
 #include <limits>
 
@@ -45,19 +45,41 @@ void bernoulli(Arguments a) {
   TORCH_CHECK(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
 }
 
+void multinomial_out(Arguments a) {
+  at::ScalarType out = a[4].toTensor().scalar_type();
+  TORCH_CHECK(out == at::kLong, "multinomial expects Long tensor out, got: ", out);
+}
+
+// Unless the caller vouches for them, segments must be no less and no more than the dimension; only the device knows.
+void segment_reduce(Arguments a) {
+  if (a[2].isNone() || a[6].toBool() || !a[3].isNone() || tt_capture_current() != nullptr) {
+    return;
+  }
+  const at::Tensor& lengths = a[2].toTensor();
+  if (lengths.numel() == 0 || lengths.dim() > a[0].toTensor().dim()) {
+    return;
+  }
+  TORCH_CHECK(lengths.min().item<int64_t>() >= 0, "lengths contains negative value!");
+  TORCH_CHECK(lengths.sum(-1).eq(a[0].toTensor().size(lengths.dim() - 1)).all().item<bool>(),
+              "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
+              "!unsafe.");
+}
+
 struct Row {
   const char* name;
   const char* overload;
   Check check;
 };
 constexpr Row rows[] = {
-    {"aten::uniform_",     "",      uniform    },
-    {"aten::exponential_", "",      exponential},
-    {"aten::cauchy_",      "",      cauchy     },
-    {"aten::geometric_",   "",      geometric  },
-    {"aten::log_normal_",  "",      log_normal },
-    {"aten::normal_",      "",      normal     },
-    {"aten::bernoulli_",   "float", bernoulli  },
+    {"aten::uniform_",       "",      uniform        },
+    {"aten::exponential_",   "",      exponential    },
+    {"aten::cauchy_",        "",      cauchy         },
+    {"aten::geometric_",     "",      geometric      },
+    {"aten::log_normal_",    "",      log_normal     },
+    {"aten::normal_",        "",      normal         },
+    {"aten::bernoulli_",     "float", bernoulli      },
+    {"aten::segment_reduce", "",      segment_reduce },
+    {"aten::multinomial",    "out",   multinomial_out},
 };
 
 }  // namespace

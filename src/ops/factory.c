@@ -69,16 +69,24 @@ TT_OP(range, "range.out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) o
   range(L, b);
 }
 
-// `steps` values from start to end; each half counts from its own end. Integers step in f64, as on the CPU.
+// `steps` values from start to end; each half counts from its own end. Integers step in f64 between whole ends, as on the CPU.
 static tt_val line(tt_lower* L, tt_builder* b, tt_dtype dtype) {
+  bool whole = tt_dtype_is_integral(tt_out_type(L, 0)->dtype);
   tt_val start = tt_arg_scalar(L, 0, dtype);
   tt_val end = tt_arg_scalar(L, 1, dtype);
+  start = whole ? tt_trunc(b, start) : start;
+  end = whole ? tt_trunc(b, end) : end;
   int64_t steps = tt_arg_int(L, 2);
   if (steps <= 1) {
     return start;
   }
   tt_val at = positions(L, b, dtype);
-  tt_val step = tt_div(b, tt_sub(b, end, start), tt_like_f(b, start, (double)(steps - 1)));
+  tt_val gaps = tt_like_f(b, start, (double)(steps - 1));
+  if (whole) {
+    // XLA turns division by a constant into multiplication, which is not exact; results are cut to integers afterwards.
+    gaps = tt_add(b, gaps, tt_mul_f(b, start, 0));
+  }
+  tt_val step = tt_div(b, tt_sub(b, end, start), gaps);
   tt_val left = tt_add(b, tt_mul(b, at, step), start);
   tt_val to_go = tt_sub(b, tt_like_f(b, at, (double)(steps - 1)), at);
   tt_val right = tt_sub(b, end, tt_mul(b, to_go, step));
@@ -93,12 +101,9 @@ TT_OP(linspace, "linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!)
   out_in_order(L, b, line(L, b, line_dtype(L)));
 }
 TT_OP(logspace, "logspace.out(Scalar start, Scalar end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)") {
-  // Integers have whole steps, exponents and base.
-  bool whole = tt_dtype_is_integral(tt_out_type(L, 0)->dtype);
   tt_dtype dtype = line_dtype(L);
-  tt_val exponent = tt_convert(b, line(L, b, whole ? tt_out_type(L, 0)->dtype : dtype), dtype);
+  tt_val exponent = line(L, b, dtype);
   tt_val base = tt_arg_scalar(L, 3, dtype);
-  base = whole ? tt_trunc(b, base) : base;
   out_in_order(L, b, tt_power(b, tt_expand_like(b, base, exponent), exponent));
 }
 
