@@ -2,7 +2,8 @@
 """Runs checks in worker processes, one entry after another: a crash or a hang costs that entry alone.
 
 A *database* is a module of tests/python with `entries()` (title -> what PyTorch lists), `KINDS` (kind -> check(entry, dtype, limit))
-and `serves(entry, dtype, kind)`; what a check returns is a note for the report. A worker reads one JSON request a line on stdin and answers with one JSON line."""
+and `serves(entry, dtype, kind)`; what a check returns is a note for the report. A worker reads one JSON request a line on stdin and
+answers with one JSON line."""
 import json
 import os
 import pathlib

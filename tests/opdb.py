@@ -5,8 +5,8 @@
     python tests/opdb.py --full --report docs/coverage.md      everything; resumed where it was interrupted, if nothing was built since
     python tests/opdb.py --only softmax,mm --dtypes bfloat16,int64 --kinds forward
 
-Expected failures stand in tests/opdb_expected.txt, `entry kind dtype: reason` (with * and ?); one that passes with all its samples is an error. The last
-line is "N passed, N failed"."""
+Expected failures stand in tests/opdb_expected.txt, `entry kind dtype: reason` (with * and ?); a line whose checks pass with all their
+samples is an error. The last line is "N passed, N failed"."""
 import argparse
 import collections
 import fnmatch
@@ -29,7 +29,7 @@ QUICK = [
     ("opcheck", "float32", "forward,grad,inplace,out,error", 3),
     ("opcheck", "bfloat16,int64,bool,complex64", "forward", 1),
     ("opcheck", "float64", "gradcheck", 1),
-    ("opforeach", "float32,int64", "forward,inplace", 3),
+    ("opforeach", "float32,bfloat16,int64,bool,complex64", "forward,inplace", 3),
     ("opmodule", "float32", "train", 1),
     ("opoptim", "float32", "single,foreach,fused,scaler", 1),
 ]

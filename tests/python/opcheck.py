@@ -5,8 +5,9 @@
     python tests/python/opcheck.py --list names.txt --kinds forward,grad --dtypes float32,bfloat16
     python tests/python/opcheck.py --all --limit 4           four samples an entry
 
-Kinds: forward (functional form on PyTorch's samples), grad (f32 gradients), inplace, out (right and wrong shape), noncontig, error (same
-exception class and text as on CPU); gradcheck, gradgrad, fwd_ad (opgrad.py; want --dtypes float64). Each entry prints one line; the last line is "N passed, N failed".
+Kinds: forward (functional form on PyTorch's samples), grad (gradients), inplace, out (right and wrong shape), noncontig, error (same
+exception class and text as on CPU); gradcheck, gradgrad, fwd_ad (opgrad.py; want --dtypes float64). Each entry prints one line; the
+last line is "N passed, N failed".
 """
 import argparse
 import functools
