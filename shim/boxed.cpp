@@ -253,7 +253,15 @@ void run_in_capture(const c10::OperatorHandle& op, const Overload& overload, Sta
   push_outputs(overload, stack, &outputs, inferred.others);
 }
 
-// Makes a plan, or runs the call on the CPU (true).
+// What no program can serve: an out= overload by its functional one, all else on the CPU. Always true.
+bool serve_otherwise(const c10::OperatorHandle& op, Stack* stack, const char* reason) {
+  if (!run_by_functional(op, stack)) {
+    run_on_cpu(op, stack, reason);
+  }
+  return true;
+}
+
+// Makes a plan, or serves the call without one (true).
 bool make_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* stack) {
   const tt_op* entry = tt_overload_op(overload.c);
   if (is_lowered(overload)) {
@@ -262,8 +270,7 @@ bool make_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* s
     try {
       inferred = infer(op, overload, arguments_of(overload, *stack), &resized);
     } catch (const MetaRefused& e) {
-      run_on_cpu(op, stack, e.what());
-      return true;
+      return serve_otherwise(op, stack, e.what());
     }
     CallArgs args(overload, arguments_of(overload, *stack));
     keep_others(&args.call, std::move(inferred.others));
@@ -272,8 +279,7 @@ bool make_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* s
     if (tt_status_code(status) == TT_UNIMPLEMENTED) {
       std::string reason = tt_status_text(status);
       tt_status_free(status);
-      run_on_cpu(op, stack, reason.c_str());
-      return true;
+      return serve_otherwise(op, stack, reason.c_str());
     }
     check(status);
     return false;
@@ -283,16 +289,14 @@ bool make_plan(const c10::OperatorHandle& op, const Overload& overload, Stack* s
     return true;
   }
   if (entry == nullptr && !has_decomposition(op)) {
-    run_on_cpu(op, stack, "it has no entry in the op table and no decomposition in PyTorch");
-    return true;
+    return serve_otherwise(op, stack, "it has no entry in the op table and no decomposition in PyTorch");
   }
   CallArgs args(overload, arguments_of(overload, *stack));
   try {
     capture_plan(op, overload, arguments_of(overload, *stack), &args.call);
   } catch (const std::exception& e) {
     // Bad arguments raise on the CPU too, in PyTorch's own words; what cannot be captured is computed there.
-    run_on_cpu(op, stack, e.what());
-    return true;
+    return serve_otherwise(op, stack, e.what());
   }
   return false;
 }

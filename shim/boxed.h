@@ -27,6 +27,10 @@ class Kernel final : public c10::OperatorKernel {
 // Serves one call of an overload: by its plan, its entry, a captured kernel or decomposition, or the CPU.
 void run(const c10::OperatorHandle& op, const Overload& overload, torch::jit::Stack* stack);
 
+// Serves a call of an out= overload by its functional overload and a copy (shim/outs.cpp). False, with the stack as it was, if
+// there is none or its results do not fit.
+bool run_by_functional(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
 // The kernel for every op without an entry.
 void run_unlisted(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is looked at in each call, before its plan: numbers that only change values, such as a distribution's parameters (they are no part
-// of a call's key), and arguments that PyTorch resizes.
+// of a call's key), an out= whose dtype the plan would take, and arguments that PyTorch resizes.
 #include <ATen/native/DistributionTemplates.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_linalg_check_errors.h>
@@ -118,6 +118,26 @@ void index_put(Arguments a) {
               " for the destination and ", values.scalar_type(), " for the source.");
 }
 
+void multinomial_out(Arguments a) {
+  at::ScalarType out = a[4].toTensor().scalar_type();
+  TORCH_CHECK(out == at::kLong, "multinomial expects Long tensor out, got: ", out);
+}
+
+// Unless the caller vouches for them, segments must be no less and no more than the dimension; only the device knows.
+void segment_reduce(Arguments a) {
+  if (a[2].isNone() || a[6].toBool() || !a[3].isNone() || tt_capture_current() != nullptr) {
+    return;
+  }
+  const at::Tensor& lengths = a[2].toTensor();
+  if (lengths.numel() == 0 || lengths.dim() > a[0].toTensor().dim()) {
+    return;
+  }
+  TORCH_CHECK(lengths.min().item<int64_t>() >= 0, "lengths contains negative value!");
+  TORCH_CHECK(lengths.sum(-1).eq(a[0].toTensor().size(lengths.dim() - 1)).all().item<bool>(),
+              "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
+              "!unsafe.");
+}
+
 struct Row {
   const char* name;
   const char* overload;
@@ -138,6 +158,8 @@ constexpr Row rows[] = {
     {"aten::index_put_",                      "",              index_put  },
     {"aten::_index_put_impl_",                "",              index_put  },
     {"aten::_fused_moving_avg_obs_fq_helper", "",              observer   },
+    {"aten::segment_reduce", "",      segment_reduce },
+    {"aten::multinomial",    "out",   multinomial_out},
 };
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include <ATen/ops/replication_pad3d.h>
 #include <torch/library.h>
 
+#include <set>
+
 #include "infer.h"
 
 namespace tt {
@@ -160,6 +162,21 @@ at::Tensor& isin_element_out(const at::Scalar&, const at::Tensor&, bool, bool, a
   return out;
 }
 
+// As many losses as rows; a single row without a batch has one number, whatever the reduction.
+std::tuple<at::Tensor, at::Tensor> multilabel_margin_loss(const at::Tensor& self, const at::Tensor& target,
+                                                          int64_t reduction) {
+  bool batch = self.dim() == 2;
+  TORCH_CHECK((batch && self.size(1) != 0) || (self.dim() == 1 && self.size(0) != 0) || self.dim() == 0,
+              "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ", self.sizes());
+  TORCH_CHECK(self.dim() == 0 ? target.numel() == 1 && target.dim() <= 1
+              : batch         ? target.dim() == 2 && target.sizes() == self.sizes()
+                              : target.dim() <= 1 && target.numel() == self.size(0),
+              "inconsistent target size: ", target.sizes(), " for input of size: ", self.sizes());
+  at::Tensor losses =
+      batch && reduction == 0 ? at::empty({self.size(0)}, self.options()) : at::empty({}, self.options());
+  return {losses, at::empty(target.sizes(), self.options())};
+}
+
 TORCH_LIBRARY_FRAGMENT(tt_shapes, m) {
   m.def("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", reflection_pad2d);
   m.def("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", reflection_pad3d);
@@ -174,6 +191,9 @@ TORCH_LIBRARY_FRAGMENT(tt_shapes, m) {
       "Tensor(a!) out) -> Tensor(a!)",
       isin_element_out);
   m.def(
+      "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+      multilabel_margin_loss);
+  m.def(
       "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? "
       "hidden_bias=None)"
       " -> (Tensor, Tensor, Tensor)",
@@ -187,7 +207,36 @@ TORCH_LIBRARY_FRAGMENT(tt_shapes, m) {
         max_unpool3d);
 }
 
+at::Tensor segment_reduce(const at::Tensor& data, c10::string_view reduce, const std::optional<at::Tensor>& lengths,
+                          const std::optional<at::Tensor>& indices, const std::optional<at::Tensor>& offsets,
+                          int64_t axis, bool, const std::optional<at::Scalar>&) {
+  axis = c10::maybe_wrap_dim(axis, data.dim());
+  static const std::set<c10::string_view> known = {"sum", "prod", "mean", "max", "amax", "min", "amin"};
+  TORCH_CHECK(known.count(reduce) != 0, "reduce argument must be either sum, prod, mean, amax or amin, got ", reduce);
+  TORCH_CHECK(!indices.has_value(), "segment_reduce(): indices based reduction is not supported yet.");
+  TORCH_CHECK(lengths.has_value() || offsets.has_value(),
+              "segment_reduce(): Either lengths or offsets must be defined.");
+  const at::Tensor& table = lengths.has_value() ? *lengths : *offsets;
+  const char* name = lengths.has_value() ? "lengths" : "offsets";
+  TORCH_CHECK(at::isFloatingType(data.scalar_type()), "segment_reduce(): expected floating-point data, got ",
+              data.scalar_type());
+  TORCH_CHECK(at::isIntegralType(table.scalar_type(), false), "segment_reduce(): expected integral ", name, ", got ",
+              table.scalar_type());
+  TORCH_CHECK(axis == table.dim() - 1, "segment_reduce(): Expected axis to be the last dimension of ", name,
+              " but got ", axis, ".");
+  at::DimVector sizes(data.sizes());
+  sizes[static_cast<size_t>(axis)] = table.size(-1) - (lengths.has_value() ? 0 : 1);
+  return at::empty(sizes, data.options());
+}
+at::Tensor segment_reduce_backward(const at::Tensor&, const at::Tensor&, const at::Tensor& data, c10::string_view,
+                                   const std::optional<at::Tensor>&, const std::optional<at::Tensor>&, int64_t,
+                                   const std::optional<at::Scalar>&) {
+  return at::empty(data.sizes(), data.options());
+}
+
 TORCH_LIBRARY_IMPL(aten, Meta, m) {
+  m.impl("segment_reduce", segment_reduce);
+  m.impl("_segment_reduce_backward", segment_reduce_backward);
   m.impl("_thnn_fused_gru_cell", gru_cell);
   m.impl("_thnn_fused_gru_cell_backward", gru_cell_backward);
   m.impl("fractional_max_pool3d_backward", fractional_max_pool3d_backward);

@@ -2,7 +2,8 @@
 """Runs checks in worker processes, one entry after another: a crash or a hang costs that entry alone.
 
 A *database* is a module of tests/python with `entries()` (title -> what PyTorch lists), `KINDS` (kind -> check(entry, dtype, limit))
-and `serves(entry, dtype, kind)`. A worker reads one JSON request a line on stdin and answers with one JSON line."""
+and `serves(entry, dtype, kind)`; what a check returns is a note for the report. A worker reads one JSON request a line on stdin and
+answers with one JSON line."""
 import json
 import os
 import pathlib
@@ -33,17 +34,19 @@ def work():
             databases[name] = (module, module.entries())
         module, table = databases[name]
         entry, dtype = table[request["entry"]], getattr(torch, request["dtype"])
-        results, before = {}, dict(torch.tpu.fallbacks())
+        results, notes, before = {}, {}, dict(torch.tpu.fallbacks())
         for kind in request["kinds"].split(","):
             if not module.serves(entry, dtype, kind):
                 continue
             try:
-                module.KINDS[kind](entry, dtype, request["limit"])
+                note = module.KINDS[kind](entry, dtype, request["limit"])
                 results[kind] = ""
+                if note is not None:
+                    notes[kind] = note
             except Exception as e:  # noqa: BLE001
                 results[kind] = f"{type(e).__name__}: {' '.join(str(e).split())[:240]}"
         fallbacks = sorted(k for k, n in torch.tpu.fallbacks().items() if before.get(k) != n)
-        answers.write(json.dumps({"results": results, "fallbacks": fallbacks}) + "\n")
+        answers.write(json.dumps({"results": results, "notes": notes, "fallbacks": fallbacks}) + "\n")
         answers.flush()
 
 
@@ -81,7 +84,7 @@ class Worker:
         code = self.process.wait()
         self.start()
         why = f"killed by signal {-code}" if alive else f"no end after {timeout} s"
-        return {"results": {kind: why for kind in request["kinds"].split(",")}, "fallbacks": []}
+        return {"results": {kind: why for kind in request["kinds"].split(",")}, "notes": {}, "fallbacks": []}
 
 
 def run(requests, width, timeout, each):

@@ -34,7 +34,11 @@ def _register():
 
     from torch_tpu import _C, _plugin
 
-    _C.set_finder(_plugin.find)
+    def find():
+        _answer_dlpack()
+        return _plugin.find()
+
+    _C.set_finder(find)
     atexit.register(_C.await_backward)
     torch.utils.rename_privateuse1_backend("tpu")
 
@@ -46,7 +50,8 @@ def _register():
     torch.backends.tpu = _backends
     sys.modules["torch.backends.tpu"] = _backends
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    _answer_dlpack(torch)
+    if os.environ.get("TORCH_TPU_PLUGIN"):  # nobody will ask for a plugin
+        _answer_dlpack()
     if _C.mode_get() == 2:  # started in fused mode by the environment: its cuts are set up in Python
         _device.set_eager_mode("fused")
     if torch.distributed.is_available():  # `import torch` has imported it already
@@ -59,8 +64,12 @@ def _register():
     sys.meta_path.insert(0, _Watcher([name for name in _AFTER_IMPORT if name not in sys.modules]))
 
 
-def _answer_dlpack(torch):
-    """`Tensor.__dlpack_device__` of PyTorch 2.13 knows "privateuse1" by that name only, so `torch.from_dlpack` refuses tpu."""
+@functools.cache
+def _answer_dlpack():
+    """`Tensor.__dlpack_device__` of PyTorch 2.13 knows "privateuse1" by that name only, so `torch.from_dlpack` refuses tpu. The method is
+    changed when the device is first asked for: `import torch` alone changes nothing."""
+    import torch
+
     others = torch.Tensor.__dlpack_device__
 
     @functools.wraps(others)

@@ -1,120 +1,160 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions of consecutive rows: segments given by their lengths or offsets, along the first dimension. Rows behind the last segment count
-// nowhere.
+// Reductions over segments of a dimension, given by their lengths or their offsets, and the gradient.
 #include <math.h>
 #include <string.h>
 
 #include "ops/indexing.h"
-#include "ops/jagged.h"
+#include "ops/reduce.h"
 
 typedef struct segments {
-  tt_val offsets, group, lengths;  // i64
-  int64_t count, total;
-  tt_combine how;
-  bool mean;
-  double start;  // of an empty segment
+  int64_t batch, size, count, inner;  // data is [batch, size, inner], results are [batch, count, inner]
+  tt_val at;                          // [batch * size] the segment of each row, -1 for none
+  tt_val lengths;                     // [batch * count, 1]
 } segments;
 
-static bool read_segments(tt_lower* L, tt_builder* b, int data, int reduce, int lengths, int offsets, int axis,
-                          segments* s) {
-  int given = tt_arg_has(L, lengths) ? lengths : offsets;
-  if (!tt_arg_has(L, given) || tt_arg_info(L, given)->rank != 1 || tt_arg_int(L, axis) != 0) {
-    tt_unsupported(L, "segments along another dimension than the first");
-    return false;
-  }
-  const char* kind = tt_arg_string(L, reduce);
-  *s = (segments){.how = TT_COMBINE_ADD, .mean = strcmp(kind, "mean") == 0};
-  if (strcmp(kind, "max") == 0) {
-    s->how = TT_COMBINE_MAX;
-    s->start = -INFINITY;
-  } else if (strcmp(kind, "min") == 0) {
-    s->how = TT_COMBINE_MIN;
-    s->start = INFINITY;
-  } else if (strcmp(kind, "prod") == 0) {
-    s->how = TT_COMBINE_MUL;
-    s->start = 1;
-  }
-  tt_val v = tt_arg_as(L, given, TT_I64);
-  if (given == lengths) {
-    v = tt_pad_dim(b, tt_cumulative(b, TT_REDUCE_SUM, v, 0), 0, 1, 0, 0);
-  }
-  s->offsets = v;
-  s->count = tt_dim_of(b, v, 0) - 1;
-  s->total = tt_arg_info(L, data)->sizes[0];
-  s->group = tt_jagged_groups(b, v, s->total);
-  s->lengths = tt_sub(b, tt_slice_dim(b, v, 0, 1, s->count + 1, 1), tt_slice_dim(b, v, 0, 0, s->count, 1));
-  return true;
+static tt_val shaped2(tt_builder* b, tt_val x, int64_t rows, int64_t columns) {
+  int64_t dims[2] = {rows, columns};
+  return tt_reshape(b, x, 2, dims);
 }
 
-// A value for each segment against data of `rank` dimensions.
-static tt_val over(tt_builder* b, tt_val each, int rank) {
-  while (tt_rank_of(b, each) < rank) {
-    each = tt_unsqueeze(b, each, -1);
+// Places from `data`, and the table of argument `lengths` or else `offsets`.
+static segments segments_of(tt_lower* L, tt_builder* b, tt_val data, int lengths, int offsets, int axis_arg,
+                            tt_dtype dtype) {
+  segments s = {.batch = 1, .inner = 1};
+  int rank = tt_rank_of(b, data);
+  int axis = tt_wrap_dim(tt_arg_int(L, axis_arg), rank);
+  for (int d = 0; d < rank; ++d) {
+    int64_t n = tt_dim_of(b, data, d);
+    *(d < axis ? &s.batch : d == axis ? &s.size : &s.inner) *= d == axis ? 1 : n;
+    s.size = d == axis ? n : s.size;
   }
-  return each;
+  bool by_length = tt_arg_has(L, lengths);
+  tt_val table = tt_convert(b, tt_arg(L, by_length ? lengths : offsets), TT_I64);
+  int64_t columns = tt_dim_of(b, table, tt_rank_of(b, table) - 1);
+  s.count = by_length ? columns : columns - 1;
+  table = shaped2(b, table, s.batch, columns);
+  tt_val starts, ends;
+  if (by_length) {
+    ends = tt_cumulative(b, TT_REDUCE_SUM, table, 1);
+    starts = tt_sub(b, ends, table);
+  } else {
+    starts = tt_slice_dim(b, table, 1, 0, s.count, 1);
+    ends = tt_slice_dim(b, table, 1, 1, columns, 1);
+  }
+  s.lengths = tt_convert(b, shaped2(b, tt_sub(b, ends, starts), s.batch * s.count, 1), dtype);
+  int64_t rows = s.batch * s.size;
+  if (rows == 0 || s.count == 0) {
+    s.at = tt_expand(b, tt_const_i(b, TT_I64, -1), 1, &rows);
+    return s;
+  }
+  // Compared with all segments: fused, and of no depth.
+  int64_t cube[3] = {s.batch, s.size, s.count};
+  tt_type type = tt_type_make(TT_I64, 3, cube);
+  tt_val row = tt_iota(b, &type, 1);
+  tt_val member =
+      tt_and(b, tt_test(b, TT_GE, row, tt_unsqueeze(b, starts, 1)), tt_test(b, TT_LT, row, tt_unsqueeze(b, ends, 1)));
+  tt_val place = tt_add(b, tt_iota(b, &type, 2), tt_mul(b, tt_iota(b, &type, 0), tt_const_i(b, TT_I64, s.count)));
+  int64_t dim = 2;
+  s.at = tt_reduce(b, TT_REDUCE_MAX, tt_where(b, member, place, tt_like_i(b, place, -1)), 1, &dim);
+  s.at = tt_flatten(b, s.at);
+  return s;
+}
+
+static bool is(const char* reduce, const char* name) {
+  return strcmp(reduce, name) == 0 || (reduce[0] == 'a' && strcmp(reduce + 1, name) == 0);
+}
+
+static tt_val no_number(tt_builder* b, tt_val like) {
+  return tt_full_like(b, like, (double)NAN);
 }
 
 TT_OP(segment_reduce,
       "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, "
       "int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor") {
-  segments s;
-  if (!read_segments(L, b, 0, 1, 2, 4, 5, &s)) {
+  const tt_type* out = tt_out_type(L, 0);
+  if (tt_type_elements(out) == 0) {
+    tt_out(L, 0, tt_zeros(b, out->dtype, out->rank, out->dims));
     return;
   }
-  const tt_type* out = tt_out_type(L, 0);
+  const char* reduce = tt_arg_string(L, 1);
   tt_dtype dtype = tt_dtype_compute(out->dtype);
-  tt_val start = tt_arg_has(L, 7) ? tt_arg_scalar(L, 7, dtype) : tt_const_f(b, dtype, s.start);
-  tt_val result = tt_expand(b, start, out->rank, out->dims);
-  if (s.total > 0 && s.count > 0) {
-    result = tt_put_rows(b, result, s.group, tt_arg_as(L, 0, dtype), 0, s.how);
+  tt_val data = tt_arg_as(L, 0, dtype);
+  segments s = segments_of(L, b, data, 2, 4, 5, dtype);
+  bool mean = is(reduce, "mean"), has_initial = tt_arg_has(L, 7);
+  tt_combine how = mean || is(reduce, "sum") ? TT_COMBINE_ADD
+                   : is(reduce, "prod")      ? TT_COMBINE_MUL
+                   : is(reduce, "max")       ? TT_COMBINE_MAX
+                                             : TT_COMBINE_MIN;
+  tt_val initial = has_initial             ? tt_arg_scalar(L, 7, dtype)
+                   : how == TT_COMBINE_ADD ? tt_const_f(b, dtype, 0)
+                   : how == TT_COMBINE_MUL ? tt_const_f(b, dtype, 1)
+                   : how == TT_COMBINE_MAX ? tt_const_min(b, dtype)
+                                           : tt_const_max(b, dtype);
+  int64_t dims[2] = {s.batch * s.count, s.inner};
+  tt_val result =
+      tt_put_rows(b, tt_expand(b, initial, 2, dims), s.at, shaped2(b, data, s.batch * s.size, s.inner), 0, how);
+  if (mean) {
+    tt_val filled = tt_expand(b, tt_test_f(b, TT_GT, s.lengths, 0), 2, dims);
+    tt_val empty = has_initial ? result : no_number(b, result);
+    result = tt_where(b, filled, tt_div(b, result, s.lengths), empty);
   }
-  if (s.mean) {
-    tt_val n = over(b, tt_convert(b, s.lengths, dtype), out->rank);
-    tt_val empty = tt_arg_has(L, 7) ? result : tt_const_f(b, dtype, NAN);
-    result = tt_where(b, tt_test_f(b, TT_EQ, n, 0), empty, tt_div(b, result, n));
-  }
-  tt_out(L, 0, result);
+  tt_out_shaped(L, 0, result);
+}
+
+// Of each row: x[its segment], or anything for rows without one.
+static tt_val of_segment(tt_builder* b, const segments* s, tt_val x) {
+  tt_val at = tt_max(b, s->at, tt_like_i(b, s->at, 0));
+  return tt_take_rows(b, x, at, 0);
+}
+static tt_val per_segment(tt_builder* b, const segments* s, tt_val rows, tt_combine how) {
+  int64_t dims[2] = {s->batch * s->count, s->inner};
+  tt_val start = tt_expand(b, tt_const_f(b, tt_dtype_of(b, rows), how == TT_COMBINE_MUL ? 1 : 0), 2, dims);
+  return tt_put_rows(b, start, s->at, rows, 0, how);
+}
+
+// The product of a segment's other elements. Dividing the whole product serves all but zeros and NaN.
+static tt_val product_of_others(tt_builder* b, const segments* s, tt_val x, tt_val product, tt_val initial) {
+  tt_val zero = tt_test_f(b, TT_EQ, x, 0), nan = tt_is_nan(b, x), one = tt_like_f(b, x, 1), none = tt_like_f(b, x, 0);
+  tt_val plain = tt_where(b, tt_or(b, zero, nan), one, x);
+  tt_val rest = tt_mul(b, of_segment(b, s, per_segment(b, s, plain, TT_COMBINE_MUL)), initial);
+  tt_val zeros = of_segment(b, s, per_segment(b, s, tt_where(b, zero, one, none), TT_COMBINE_ADD));
+  tt_val nans = of_segment(b, s, per_segment(b, s, tt_where(b, nan, one, none), TT_COMBINE_ADD));
+  tt_val other_zeros = tt_sub(b, zeros, tt_where(b, zero, one, none));
+  tt_val other_nans = tt_sub(b, nans, tt_where(b, nan, one, none));
+  tt_val special = tt_where(b, tt_test_f(b, TT_GT, other_zeros, 0), none, rest);
+  special = tt_where(b, tt_test_f(b, TT_GT, other_nans, 0), no_number(b, x), special);
+  return tt_where(b, tt_or(b, zero, nan), special, tt_div(b, product, plain));
 }
 
 TT_OP(segment_reduce_backward,
-      "_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, Tensor? "
-      "offsets=None, int axis=0, Scalar? initial=None) -> Tensor") {
-  segments s;
-  if (!read_segments(L, b, 2, 3, 4, 5, 6, &s)) {
+      "_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, "
+      "Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor") {
+  const tt_type* out = tt_out_type(L, 0);
+  const char* reduce = tt_arg_string(L, 3);
+  tt_dtype dtype = tt_dtype_compute(out->dtype);
+  tt_val data = tt_arg_as(L, 2, dtype);
+  if (tt_type_elements(out) == 0 || tt_type_elements(tt_type_of(b, tt_arg(L, 0))) == 0) {
+    tt_out(L, 0, tt_zeros(b, out->dtype, out->rank, out->dims));
     return;
   }
-  const tt_type* type = tt_out_type(L, 0);
-  tt_dtype dtype = tt_dtype_compute(type->dtype);
-  if (s.total == 0 || s.count == 0) {
-    tt_out(L, 0, tt_zeros(b, dtype, type->rank, type->dims));
-    return;
+  segments s = segments_of(L, b, data, 4, 5, 6, dtype);
+  tt_val x = shaped2(b, data, s.batch * s.size, s.inner);
+  tt_val grad = of_segment(b, &s, shaped2(b, tt_arg_as(L, 0, dtype), s.batch * s.count, s.inner));
+  tt_val zero = tt_like_f(b, x, 0);
+  if (is(reduce, "mean")) {
+    grad = tt_div(b, grad, of_segment(b, &s, s.lengths));
+  } else if (is(reduce, "prod")) {
+    tt_val product = of_segment(b, &s, shaped2(b, tt_arg_as(L, 1, dtype), s.batch * s.count, s.inner));
+    tt_val initial = tt_arg_has(L, 7) ? tt_arg_scalar(L, 7, dtype) : tt_const_f(b, dtype, 1);
+    grad = tt_mul(b, grad, product_of_others(b, &s, x, product, initial));
+  } else if (!is(reduce, "sum")) {
+    tt_val best = of_segment(b, &s, shaped2(b, tt_arg_as(L, 1, dtype), s.batch * s.count, s.inner));
+    tt_val hit = tt_or(b, tt_is_nan(b, x), tt_test(b, TT_EQ, x, best));
+    tt_val hits = per_segment(b, &s, tt_where(b, hit, tt_like_f(b, x, 1), zero), TT_COMBINE_ADD);
+    grad = tt_where(b, hit, tt_div(b, grad, of_segment(b, &s, hits)), zero);
   }
-  tt_val data = tt_arg_as(L, 2, dtype), output = tt_arg_as(L, 1, dtype);
-  tt_val known = tt_min(b, s.group, tt_like_i(b, s.group, s.count - 1));
-  known = tt_narrow_index(b, known, s.count);
-  tt_val grad = tt_take_rows(b, tt_arg_as(L, 0, dtype), known, 0);
-  tt_val none = tt_full_like(b, output, 0);
-  tt_val whole = tt_take_rows(b, output, known, 0);
-  if (s.mean) {
-    tt_val n = tt_convert(b, tt_take_rows(b, s.lengths, known, 0), dtype);
-    grad = tt_div(b, grad, over(b, n, type->rank));
-  } else if (s.how == TT_COMBINE_MAX || s.how == TT_COMBINE_MIN) {
-    tt_val same = tt_or(b, tt_test(b, TT_EQ, data, whole), tt_is_nan(b, data));
-    tt_val hit = tt_convert(b, same, dtype);
-    tt_val times = tt_take_rows(b, tt_put_rows(b, none, s.group, hit, 0, TT_COMBINE_ADD), known, 0);
-    grad = tt_where(b, same, tt_div(b, grad, tt_max(b, times, tt_like_f(b, times, 1))), tt_like_f(b, grad, 0));
-  } else if (s.how == TT_COMBINE_MUL) {
-    // Where an element is 0, the product of the others.
-    tt_val zero = tt_test_f(b, TT_EQ, data, 0);
-    tt_val rest = tt_where(b, zero, tt_like_f(b, data, 1), data);
-    tt_val first = tt_arg_has(L, 7) ? tt_arg_scalar(L, 7, dtype) : tt_const_f(b, dtype, 1);
-    tt_val product = tt_put_rows(b, tt_expand_like(b, first, none), s.group, rest, 0, TT_COMBINE_MUL);
-    tt_val zeros = tt_put_rows(b, none, s.group, tt_convert(b, zero, dtype), 0, TT_COMBINE_ADD);
-    tt_val alone = tt_where(b, tt_test_f(b, TT_EQ, zeros, 1), product, tt_like_f(b, product, 0));
-    tt_val others = tt_where(b, zero, tt_take_rows(b, alone, known, 0), tt_div(b, whole, rest));
-    grad = tt_mul(b, grad, others);
-  }
-  tt_val inside = tt_test(b, TT_LT, s.group, tt_like_i(b, s.group, s.count));
-  tt_out(L, 0, tt_where(b, over(b, inside, type->rank), grad, tt_like_f(b, grad, 0)));
+  int64_t dims[2] = {s.batch * s.size, s.inner};
+  tt_val inside = tt_expand(b, tt_unsqueeze(b, tt_test_f(b, TT_GE, s.at, 0), 1), 2, dims);
+  tt_out_shaped(L, 0, tt_where(b, inside, grad, zero));
 }

@@ -31,6 +31,8 @@ def calls(op, dtype, limit, grad):
     found += list(op.sample_zero_size_inputs("cpu", dtype))[:1]
     step = max(1, len(found) // limit) if limit else 1
     for s in found[::step]:
+        if dtype == torch.float16 and any(isinstance(v, complex) for v in pytree.tree_leaves((s.args, s.kwargs))):
+            continue  # complex32, which is no type of StableHLO
         yield s.input, s.args, {k: v for k, v in s.kwargs.items() if k not in ("is_fastpath", "disable_fastpath", "zero_size")}
 
 
@@ -45,12 +47,12 @@ def compare(op, dtype, function, inputs, results):
     wide = opcheck.wider(inputs) if dtype in opcheck.HALF else None
     inputs = opcheck.copy_tree(inputs)
     try:
-        want = function(inputs[0], *inputs[1], **inputs[2])
+        want = results(inputs, function(inputs[0], *inputs[1], **inputs[2]))
     except Exception as error:  # noqa: BLE001
         if lacking(error):
             return
         try:
-            function(moved[0], *moved[1], **moved[2])
+            results(moved, function(moved[0], *moved[1], **moved[2]))
         except type(error):
             return
         raise AssertionError(f"CPU raises {error!r}, tpu does not") from error
@@ -59,7 +61,7 @@ def compare(op, dtype, function, inputs, results):
     def exact():
         return results(wide, function(wide[0], *wide[1], **wide[2]))
 
-    opcheck.same_or_truer(results(moved, got), results(inputs, want), exact, op, dtype)
+    opcheck.same_or_truer(results(moved, got), want, exact, op, dtype)
 
 
 def check_forward(op, dtype, limit):

@@ -31,10 +31,10 @@ def numel(tree):
     return sum(t.numel() for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor))
 
 
-def smallest(op, dtype, limit):
+def smallest(op, dtype, limit, requires_grad=True):
     """`limit` samples (0: all), those with the fewest elements first; ones with fewer than two elements last."""
     torch.manual_seed(0)
-    found = [s for s in op.sample_inputs("cpu", dtype, requires_grad=True) if not s.kwargs.get("dropout_p")]
+    found = [s for s in op.sample_inputs("cpu", dtype, requires_grad=requires_grad) if not s.kwargs.get("dropout_p")]
     sizes = [numel((s.input, s.args, s.kwargs)) for s in found]
     order = sorted(range(len(found)), key=lambda i: (sizes[i] < 2, sizes[i]))
     return [found[i] for i in order[:limit or None]]

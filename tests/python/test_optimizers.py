@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers on tpu against the CPU: fused and foreach forms, a few steps each, and the foreach operator database."""
-
-import warnings
+"""Optimizers on tpu against the CPU: fused and foreach forms, a few steps each. tests/opdb.py has PyTorch's databases of optimizers
+and lists."""
 
 import pytest
 import torch
-from torch.testing._internal import common_methods_invocations as database
 
 OPTIMIZERS = [
     (torch.optim.AdamW, {"lr": 1e-2, "weight_decay": 0.1}),
@@ -71,56 +69,3 @@ def test_gradient_scaler(bad):
     got, want = run("tpu"), run("cpu")
     torch.testing.assert_close(got[0], want[0])
     assert got[1] == want[1]
-
-
-FOREACH = [
-    op
-    for name in ("foreach_unary_op_db", "foreach_binary_op_db", "foreach_pointwise_op_db", "foreach_reduce_op_db", "foreach_other_op_db")
-    for op in getattr(database, name)
-]
-
-
-def to_device(value):
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone().to("tpu")
-    if isinstance(value, (list, tuple)):
-        return type(value)(to_device(v) for v in value)
-    return value
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64], ids=str)
-@pytest.mark.parametrize("op", FOREACH, ids=lambda op: op.name)
-def test_foreach(op, dtype):
-    if dtype not in op.dtypes:
-        pytest.skip("not a dtype of this entry")
-    torch.manual_seed(0)
-    samples = list(op.sample_inputs("cpu", dtype, num_input_tensors=[3], allow_higher_dtype_scalars=True))
-    checked = 0
-    close = {"rtol": 1e-5, "atol": 1e-4} if dtype == torch.complex64 else {}
-    for sample in samples[:: max(1, len(samples) // 12)]:
-        if op.name == "_foreach_pow" and dtype == torch.bool:
-            continue  # PyTorch's Meta kernel says int64 for a bool to the power True, its CPU kernel bool
-        for function in (op.method_variant, op.inplace_variant):
-            if function is None:
-                continue
-            kwargs = {k: v for k, v in sample.kwargs.items() if k not in ("is_fastpath", "disable_fastpath", "zero_size")}
-            on_cpu = [t.detach().clone() for t in sample.input]
-            on_tpu = to_device(on_cpu)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                try:
-                    want = function(on_cpu, *sample.args, **kwargs)
-                except Exception as error:  # noqa: BLE001
-                    if "not implemented for" in str(error) or "not supported for" in str(error):
-                        continue  # a dtype that the CPU kernel lacks
-                    with pytest.raises(type(error)):
-                        function(on_tpu, *to_device(sample.args), **kwargs)
-                    continue
-                got = function(on_tpu, *to_device(sample.args), **kwargs)
-            if want is not None:
-                assert all(t.device.type == "tpu" for t in got)
-                torch.testing.assert_close([t.cpu() for t in got], list(want), equal_nan=True, **close)
-            torch.testing.assert_close([t.cpu() for t in on_tpu], on_cpu, equal_nan=True, **close)
-            checked += 1
-    if checked == 0:
-        pytest.skip("the CPU has this entry in no dtype like that")
