@@ -46,6 +46,7 @@ static void destroy_storage(void* obj) {
   }
   unlock_list();
   tt_buffer_release(storage->buffer);
+  free(storage->padded);
   free(storage->lost);
   free(storage);
 }
@@ -121,12 +122,34 @@ tt_storage* tt_storage_find(uint64_t address) {
   return storage;
 }
 
+void tt_storage_set_type(tt_storage* storage, const tt_type* type, const tt_type* padded) {
+  storage->type = *type;
+  if (padded != NULL && !tt_type_equal(type, padded)) {
+    storage->padded = storage->padded != NULL ? storage->padded : tt_malloc(sizeof *storage->padded);
+    *storage->padded = *padded;
+  } else if (storage->padded != NULL) {
+    free(storage->padded);
+    storage->padded = NULL;
+  }
+}
+
+void tt_storage_set_value_take(tt_storage* storage, tt_buffer* buffer, const tt_type* type, const char* producer) {
+  tt_buffer_release(storage->buffer);
+  storage->buffer = buffer;
+  storage->producer = producer;
+  tt_storage_set_type(storage, type, tt_buffer_type(buffer));
+  tt_storage_lose(storage, NULL);
+}
+
 void tt_storage_set_buffer_take(tt_storage* storage, tt_buffer* buffer, const char* producer) {
   tt_buffer_release(storage->buffer);
   storage->buffer = buffer;
   storage->producer = producer;
+  if (buffer != NULL || storage->padded != NULL) {
+    tt_type type = buffer != NULL ? *tt_buffer_type(buffer) : storage->type;
+    tt_storage_set_type(storage, &type, NULL);
+  }
   if (buffer != NULL) {
-    tt_type_copy(&storage->type, tt_buffer_type(buffer));
     if (__builtin_expect(storage->lost != NULL, 0)) {
       tt_storage_lose(storage, NULL);
     }

@@ -16,6 +16,8 @@ struct tt_storage {
   uint64_t address;
   tt_storage *older, *newer;  // all live storages, under tensor.c's own lock
   int64_t bytes;
+  // The buffer's type, or what a pending value's will be, if it is larger than `type` (padding at the end of dimensions); else NULL.
+  tt_type* padded;
   tt_buffer* buffer;     // NULL: never written
   const char* producer;  // op that made the buffer, for error texts
   char* lost;            // why the value never came (its fused program did not run), or NULL; a whole write ends that
@@ -52,5 +54,9 @@ void tt_storage_set_drop_hook(void (*hook)(tt_storage* storage));
 void tt_storage_lose(tt_storage* storage, const tt_status why);
 // Takes the buffer's reference. The storage has no pending value.
 void tt_storage_set_buffer_take(tt_storage* storage, tt_buffer* buffer, const char* producer);
+// The same for a buffer that may be padded: `type` is the value's own.
+void tt_storage_set_value_take(tt_storage* storage, tt_buffer* buffer, const tt_type* type, const char* producer);
+// Notes the type that the value has, and that of its buffer (NULL: the same).
+void tt_storage_set_type(tt_storage* storage, const tt_type* type, const tt_type* padded);
 
 #endif  // TT_LAZY_TENSOR_H

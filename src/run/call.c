@@ -10,6 +10,7 @@
 #include "run/capture.h"
 #include "run/counters.h"
 #include "run/explain.h"
+#include "run/family.h"
 #include "run/fuse.h"
 
 // Debug mode: waits for the call's results and says where it was made.
@@ -154,7 +155,10 @@ static tt_val hook_random(tt_lower* L, const tt_type* type) {
 static void hook_report(tt_lower* L, tt_val bad, tt_val index, int64_t size) {
   tt_trace_report_index(L->ctx, bad, index, size);
 }
-static const tt_lower_hooks call_hooks = {hook_read, hook_write, hook_number, hook_bake, hook_random, hook_report};
+const tt_lower_hooks* tt_call_hooks(void) {
+  static const tt_lower_hooks hooks = {hook_read, hook_write, hook_number, hook_bake, hook_random, hook_report};
+  return &hooks;
+}
 
 void tt_call_adopt_plan(tt_call* call, uint64_t baked, bool precise, tt_plan* plan) {
   tt_bound bound;
@@ -212,21 +216,35 @@ static void write_one(void* ctx, int arg, int elem, const tt_tensor* t, tt_val v
 tt_status tt_call_lower(tt_call* call, int num_metas, const tt_meta* metas) {
   tt_bound bound;
   TT_TRY(tt_runtime_start());
+  tt_pattern pattern;
   tt_bound_init(&bound, call);
   tt_lock();
+  tt_pattern_take_locked(&bound, &pattern);
   tt_bound_key_locked(&bound);
   tt_bound_freeze_locked(&bound);
   tt_unlock();
-  TT_COUNT(calls, 0);
+  tt_plan* plan = NULL;
+  bool precise = false;
+  uint32_t* pad = NULL;
+  tt_status status = tt_family_plan(&bound, &pattern, num_metas, metas, &plan, &precise, &pad);
+  tt_pattern_free(&pattern);
+  if (status != NULL || plan != NULL) {
+    if (plan != NULL) {
+      tt_call_adopt_plan(call, 0, precise, plan);
+    }
+    free(pad);
+    tt_bound_deinit(&bound);
+    return status;
+  }
   tt_trace* trace = tt_trace_create(&bound);
   tt_val* outs = tt_calloc(num_metas > 0 ? (size_t)num_metas : 1, sizeof *outs);
-  tt_trace_lower(tt_trace_builder(trace), &call_hooks, trace, call, num_metas, metas, outs);
-  tt_plan* plan = NULL;
+  tt_trace_lower(tt_trace_builder(trace), tt_call_hooks(), trace, call, num_metas, metas, outs);
   if (!tt_builder_failed(tt_trace_builder(trace))) {
     write_back w = {trace, &bound};
     tt_call_each_aliased(call, num_metas, outs, write_one, &w);
   }
-  tt_status status = tt_trace_finish(trace, num_metas, metas, outs, &plan);
+  status = tt_trace_finish(trace, num_metas, metas, outs, pad, &plan);
+  free(pad);
   if (status == NULL) {
     tt_call_adopt_plan(call, tt_trace_baked(trace), tt_builder_used_precision(tt_trace_builder(trace)), plan);
   }

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "hlo/bounded.h"
 #include "lazy/tensor.h"
 #include "lazy/view.h"
 #include "ops/lower.h"
@@ -36,9 +37,12 @@ typedef struct tt_slot {
   bool donate;          // the buffer may be given up: the call writes here and nobody else holds it
   tt_view_plan* view;   // if !is_base
   const tt_type* type;  // the base's type, once frozen
+  const tt_type* padded;  // the type of its buffer if that is larger, once frozen; else NULL
 } tt_slot;
 
 enum { INLINE_SLOTS = 16, INLINE_VIEWS = 4, INLINE_WORDS = 256 };
+
+typedef TT_VEC(int64_t) tt_sizes;
 
 // A call with its slots and key.
 typedef struct tt_bound {
@@ -50,6 +54,8 @@ typedef struct tt_bound {
   size_t num_words, word_capacity;
   uint64_t hash;
   int views;
+  tt_sizes* sizes;      // while a pattern is made: where sizes go; else NULL
+  bool ints_are_sizes;  // then: integer arguments count as sizes
   bool captured;   // some tensor holds a captured value, which is none outside its capture
   tt_arena arena;  // what does not fit inline
   tt_slot inline_slots[INLINE_SLOTS];
@@ -68,7 +74,8 @@ enum {
   TT_KEY_OWN_DIMS = 64,
   TT_KEY_LOST = 128,
   TT_KEY_CONJ = 128,
-  TT_KEY_NEG = 256
+  TT_KEY_NEG = 256,
+  TT_KEY_PADDED = 512
 };
 
 int tt_precision_get(void);
@@ -76,6 +83,8 @@ void tt_bound_init(tt_bound* bound, const tt_call* call);
 void tt_bound_deinit(tt_bound* bound);
 // Fills slots and key from what the storages hold now. May be repeated.
 void tt_bound_key_locked(tt_bound* bound);
+// Instead of the key: the call's pattern, the key without sizes (and integer arguments, if they may be sizes), and those, in order.
+void tt_bound_pattern_locked(tt_bound* bound, bool ints_are_sizes, tt_sizes* out_sizes);
 tt_status tt_bound_captured(const tt_bound* bound);  // the error to give then
 // Copies the bases' types, so that they can be read without the lock.
 void tt_bound_freeze_locked(tt_bound* bound);
@@ -89,6 +98,7 @@ typedef enum tt_source_kind {
   TT_SOURCE_RANDOM,  // u64[3] = {seed, offset, 0}
   TT_SOURCE_CHECK,   // the index-check accumulator
   TT_SOURCE_SITE,    // this call's check site, i64
+  TT_SOURCE_SIZE,    // the plan's run-time size `index`, i64
 } tt_source_kind;
 
 typedef struct tt_source {
@@ -114,12 +124,17 @@ struct tt_plan {
   bool* donate;  // by source
   tt_result* results;
   tt_type* result_types;
+  tt_type* value_types;  // by result: the value's own type where result_types may be larger; NULL: they are the same
+  tt_type* out_padded;   // by output: the type of its buffer; NULL: out_types
   tt_meta* metas;      // by output; absent ones have an invalid dtype
   tt_type* out_types;  // by output: the storage's type; invalid dtype for outputs that are arguments
   uint64_t random_steps;
   int64_t new_bytes;    // of results that take no input's memory
   int64_t value_bytes;  // of all results
   bool checks;
+  // A plan for one size by a program for many (run/family.c): `program` (held) owns text, sources, results and their types.
+  tt_plan* program;
+  int64_t sizes[TT_SYMBOLS];
   void* extra;  // the caller's (tt_call)
   void (*free_extra)(void* extra);
   uint64_t used;
@@ -156,12 +171,19 @@ void tt_trace_write(tt_trace* trace, int slot, const tt_tensor* t, tt_val value)
 tt_val tt_trace_number(tt_trace* trace, int arg, int elem, const tt_scalar* value, tt_dtype dtype);
 tt_val tt_trace_random_bits(tt_trace* trace, const tt_type* type);
 void tt_trace_report_index(tt_trace* trace, tt_val bad, tt_val index, int64_t size);
+const tt_lower_hooks* tt_call_hooks(void);  // those of a call of its own; their ctx is the trace
 // Lowers `call` by its entry; hooks decide where tensors come from. outs: num_metas values, TT_POISON for absent ones.
 void tt_trace_lower(tt_builder* b, const tt_lower_hooks* hooks, void* ctx, const tt_call* call, int num_metas,
                     const tt_meta* metas, tt_val* outs);
-// Compiles the trace to a plan: outs are the outputs' logical values (TT_POISON: absent or an argument).
+// Compiles the trace to a plan: outs are the outputs' logical values (TT_POISON: absent or an argument). `pad` (may be NULL): by
+// output, the dimensions whose buffer goes up to a bound.
 TT_NODISCARD tt_status tt_trace_finish(tt_trace* trace, int num_outs, const tt_meta* metas, const tt_val* outs,
-                                       tt_plan** out_plan);
+                                       const uint32_t* pad, tt_plan** out_plan);
+// Its first half: a plan without program, and what the program's results are to be (malloc'ed). Returns their number.
+int tt_trace_collect(tt_trace* trace, int num_outs, const tt_meta* metas, const tt_val* outs, const uint32_t* pad,
+                     tt_plan** out_plan, tt_val** out_values);
+// Text and types of the program.
+TT_NODISCARD tt_status tt_plan_print(tt_plan* plan, tt_builder* b, tt_val* values);
 
 // Compiles text for a device, with the options this runtime uses and `xla_options` (may be NULL).
 TT_NODISCARD tt_status tt_compile(tt_device* device, const char* name, const char* text, const char* xla_options,

@@ -296,7 +296,7 @@ tt_status tt_capture_end(tt_capture* c, int num_outputs, const tt_tensor* tensor
   tt_call_each_aliased(c->call, num_outputs, outs, carried, NULL);
   write_stand_ins(c);
   tt_plan* plan = NULL;
-  tt_status status = tt_trace_finish(c->trace, num_outputs, metas, outs, &plan);
+  tt_status status = tt_trace_finish(c->trace, num_outputs, metas, outs, NULL, &plan);
   free(outs);
   free(metas);
   tt_call* call = c->call;

@@ -7,6 +7,7 @@
 #include "run/call.h"
 #include "run/capture.h"
 #include "run/counters.h"
+#include "run/family.h"
 #include "run/fuse.h"
 #include "run/marker.h"
 
@@ -34,6 +35,7 @@ static tt_overload* dense_overload(void) {
   if (overload == NULL) {
     int alias = -1;
     overload = tt_overload_create("dense", tt_overload_op(copy_overload()), 2, 0, 1, &alias);
+    overload->bakes_all = true;  // of no family: its result has no padding
     atomic_store(&made, overload);
   }
   return overload;
@@ -102,7 +104,8 @@ static bool share(const tt_tensor* dst, const tt_tensor* src) {
       tt_type_elements(&type) == tt_type_elements(&from->type) && tt_type_bytes(&type) == to->bytes) {
     tt_buffer_retain(from->buffer);
     tt_fuse_disown_locked(to);
-    tt_storage_set_buffer_take(to, from->buffer, from->producer);
+    tt_type held = from->type;
+    tt_storage_set_value_take(to, from->buffer, &held, from->producer);
     shared = true;
   }
   tt_unlock();
@@ -128,6 +131,24 @@ tt_status tt_copy_on_device(const tt_tensor* dst, const tt_tensor* src) {
 
 // ---- host to device -----------------------------------------------------------------------------------------------------
 
+// Packed elements, to their places in a padded row-major value.
+static void unpack(const tt_type* held, const tt_type* type, int d, const char** from, char* to) {
+  int64_t inner = (int64_t)tt_dtype_size(type->dtype);
+  bool whole = true;
+  for (int i = d + 1; i < type->rank; ++i) {
+    inner *= held->dims[i];
+    whole = whole && held->dims[i] == type->dims[i];
+  }
+  if (whole) {
+    memcpy(to, *from, (size_t)(inner * type->dims[d]));
+    *from += inner * type->dims[d];
+    return;
+  }
+  for (int64_t i = 0; i < type->dims[d]; ++i) {
+    unpack(held, type, d + 1, from, to + i * inner);
+  }
+}
+
 tt_status tt_copy_from_host(const tt_tensor* dst, const void* bytes) {
   tt_device* d;
   if (is_empty(dst)) {
@@ -140,13 +161,27 @@ tt_status tt_copy_from_host(const tt_tensor* dst, const void* bytes) {
   TT_TRY(tt_device_get(tt_storage_device(dst->storage), &d));
   tt_meta meta = dense_meta(dst);
   tt_type type = tt_type_make(dst->dtype, dst->rank, dst->sizes);
-  TT_TRY(tt_device_reserve(d, tt_type_bytes(&type), "copy to tpu"));
+  tt_type held = type;
+  uint32_t varies = tt_upload_varies(&type);
+  for (int k = 0; k < type.rank; ++k) {
+    held.dims[k] = (varies >> k & 1) != 0 ? tt_size_bound(type.dims[k]) : type.dims[k];
+  }
+  TT_TRY(tt_device_reserve(d, tt_type_bytes(&held), "copy to tpu"));
   tt_buffer* buffer = NULL;
-  TT_TRY(tt_buffer_from_host(d->client, d->pjrt, &type, bytes, NULL, NULL, &buffer));
+  char* space = NULL;
+  if (!tt_type_equal(&held, &type)) {
+    const char* from = bytes;
+    space = tt_calloc((size_t)tt_type_bytes(&held), 1);
+    unpack(&held, &type, 0, &from, space);
+  }
+  tt_status sent =
+      tt_buffer_from_host(d->client, d->pjrt, &held, space != NULL ? space : bytes, NULL, NULL, &buffer);
+  free(space);
+  TT_TRY(sent);
   TT_COUNT(to_device, tt_type_bytes(&type));
   tt_tensor dense = {.sizes = meta.sizes, .strides = meta.strides, .rank = meta.rank, .dtype = meta.dtype};
   dense.storage = tt_storage_new(d->index, &type, tt_type_bytes(&type));
-  tt_storage_set_buffer_take(dense.storage, buffer, "copy to tpu");
+  tt_storage_set_value_take(dense.storage, buffer, &type, "copy to tpu");
   tt_status status = tt_copy_on_device(dst, &dense);
   tt_storage_release(dense.storage);
   return status;
@@ -166,7 +201,7 @@ static tt_status dense_buffer(const tt_tensor* src, tt_buffer** out_buffer) {
   tt_status_free(tt_fuse_flush(
       device, "a value is read"));  // what failed is told by the tensors it was for, and this may be none of them
   tt_lock();
-  bool plain = !src->conj && !src->neg;
+  bool plain = !src->conj && !src->neg && s->padded == NULL;
   bool ready = plain && s->buffer != NULL && tt_view_is_base(&s->type, src);
   // Row-major over the whole value in other dims is the same bytes.
   if (!ready && plain && s->buffer != NULL && src->offset == 0 && s->type.dtype == src->dtype) {
@@ -207,13 +242,70 @@ static int64_t bytes_of(const tt_tensor* t) {
   return tt_type_bytes(&type);
 }
 
+// The elements of a padded row-major value, packed.
+static void pack(const tt_type* held, const tt_type* type, int d, const char* from, char** to) {
+  int64_t inner = (int64_t)tt_dtype_size(type->dtype);
+  bool whole = true;
+  for (int i = d + 1; i < type->rank; ++i) {
+    inner *= held->dims[i];
+    whole = whole && held->dims[i] == type->dims[i];
+  }
+  if (whole) {
+    memcpy(*to, from, (size_t)(inner * type->dims[d]));
+    *to += inner * type->dims[d];
+    return;
+  }
+  for (int64_t i = 0; i < type->dims[d]; ++i) {
+    pack(held, type, d + 1, from + i * inner, to);
+  }
+}
+
+// A tensor that is all of a padded value is read with the padding, which stays behind here: no program a size.
+static tt_status read_padded(tt_device* device, const tt_tensor* src, void* bytes, bool* out_done) {
+  tt_storage* s = src->storage;
+  tt_status_free(tt_fuse_flush(device, "a value is read"));
+  tt_lock();
+  tt_buffer* buffer = NULL;
+  tt_type type = s->type;
+  if (s->capture == NULL && s->buffer != NULL && s->padded != NULL && !src->conj && !src->neg &&
+      tt_view_is_base(&s->type, src)) {
+    buffer = s->buffer;
+    tt_buffer_retain(buffer);
+  }
+  const char* producer = s->producer;
+  tt_unlock();
+  *out_done = buffer != NULL;
+  if (buffer == NULL) {
+    return NULL;
+  }
+  tt_type held = *tt_buffer_type(buffer);
+  char* space = tt_malloc((size_t)tt_type_bytes(&held));
+  tt_status status = tt_buffer_to_host(buffer, space, (size_t)tt_type_bytes(&held));
+  tt_buffer_release(buffer);
+  if (status == NULL) {
+    char* to = bytes;
+    pack(&held, &type, 0, space, &to);
+    TT_COUNT(to_host, tt_type_bytes(&held));
+  }
+  free(space);
+  if (status != NULL) {
+    return tt_status_annotate(status, "reading the result of %s", producer != NULL ? producer : "a copy");
+  }
+  return tt_device_verify_indexes(device);
+}
+
 tt_status tt_copy_to_host(const tt_tensor* src, void* bytes) {
   tt_device* d;
   tt_buffer* buffer;
+  bool done = false;
   if (is_empty(src)) {
     return NULL;
   }
   TT_TRY(tt_device_get(tt_storage_device(src->storage), &d));
+  TT_TRY(read_padded(d, src, bytes, &done));
+  if (done) {
+    return NULL;
+  }
   TT_TRY(dense_buffer(src, &buffer));
   const char* producer = src->storage->producer;
   tt_status status = tt_buffer_to_host(buffer, bytes, (size_t)bytes_of(src));
@@ -321,8 +413,9 @@ tt_status tt_storage_resize(tt_storage* s, int64_t bytes) {
   if (status == NULL) {
     tt_lock();
     tt_buffer* buffer = fresh.storage->buffer;
+    tt_type type = fresh.storage->type;
     tt_buffer_retain(buffer);
-    tt_storage_set_buffer_take(s, buffer, "resize_");
+    tt_storage_set_value_take(s, buffer, &type, "resize_");
     tt_storage_set_bytes(s, bytes);
     tt_unlock();
   }

@@ -180,7 +180,7 @@ static tt_status operand_of_locked(tt_fuse* f, tt_plan* plan, tt_bound* bound, c
 }
 
 // The storage's next value is pending.
-static void own_locked(tt_fuse* f, tt_storage* storage, int number) {
+static void own_locked(tt_fuse* f, tt_storage* storage, int number, const tt_type* type) {
   tt_fuse_value* v = &f->values.items[number];
   tt_fuse_disown_locked(storage);
   if (storage->param_trace == f->serial) {
@@ -190,7 +190,7 @@ static void own_locked(tt_fuse* f, tt_storage* storage, int number) {
     tt_storage_set_buffer_take(storage, NULL, NULL);
     tt_storage_lose(storage, NULL);
   }
-  storage->type = *v->type;
+  tt_storage_set_type(storage, type, v->type);
   storage->fuse_value = number;
   __atomic_store_n(&storage->fuse, f, __ATOMIC_RELEASE);
   v->owner = storage;
@@ -226,11 +226,12 @@ tt_status tt_fuse_record_locked(tt_plan* plan, tt_bound* bound, const char* wher
   for (int r = 0; r < plan->num_results; ++r) {
     const tt_type* type = &plan->result_types[r];
     TT_VEC_PUSH(&f->values, (tt_fuse_value){.type = type, .replaces = -1, .op = plan->overload->name});
+    const tt_type* own = plan->value_types != NULL ? &plan->value_types[r] : type;
     int number = first + r;
     if (plan->results[r].kind == TT_RESULT_OUTPUT) {
-      own_locked(f, out_outputs->items[plan->results[r].index].storage, number);
+      own_locked(f, out_outputs->items[plan->results[r].index].storage, number, own);
     } else if (plan->results[r].kind == TT_RESULT_WRITE) {
-      own_locked(f, bound->slots[plan->results[r].index].t->storage, number);
+      own_locked(f, bound->slots[plan->results[r].index].t->storage, number, own);
     } else {
       f->check_value = number;
     }

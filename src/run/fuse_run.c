@@ -149,7 +149,8 @@ static void place_locked(tt_fuse* f, int number, tt_buffer* buffer) {
   if (owner != NULL) {
     v->owner = NULL;
     __atomic_store_n(&owner->fuse, NULL, __ATOMIC_RELEASE);
-    tt_storage_set_buffer_take(owner, buffer, v->op);
+    tt_type type = owner->type;
+    tt_storage_set_value_take(owner, buffer, &type, v->op);
   } else if (f->checked && f->check_value == number) {
     tt_buffer_release(f->device->check);
     f->device->check = buffer;

@@ -23,6 +23,7 @@ void tt_bound_init(tt_bound* bound, const tt_call* call) {
   bound->word_capacity = INLINE_WORDS;
   bound->num_words = 0;
   bound->views = 0;
+  bound->sizes = NULL;
   tt_arena_init(&bound->arena);
   bound->slots = bound->count <= INLINE_SLOTS ? bound->inline_slots
                                               : tt_arena_alloc(&bound->arena, (size_t)bound->count * sizeof(tt_slot));
@@ -58,6 +59,12 @@ static inline void put(tt_bound* bound, uint64_t word) {
   bound->words[bound->num_words++] = word;
 }
 static inline void put_ints(tt_bound* bound, int64_t n, const int64_t* values) {
+  if (__builtin_expect(bound->sizes != NULL, 0)) {
+    for (int64_t i = 0; i < n; ++i) {
+      TT_VEC_PUSH(bound->sizes, values[i]);
+    }
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) {
     put(bound, (uint64_t)values[i]);
   }
@@ -79,13 +86,21 @@ static tt_view_plan* new_view(tt_bound* bound) {
                                      : tt_arena_alloc(&bound->arena, sizeof(tt_view_plan));
 }
 
+// How far the buffer's dimensions go: part of a key, not of a pattern.
+static void put_padded(tt_bound* bound, const tt_type* padded) {
+  if (bound->sizes == NULL) {
+    put(bound, (uint64_t)TT_KEY_PADDED << 16 | (uint64_t)padded->rank);
+    put_ints(bound, padded->rank, padded->dims);
+  }
+}
+
 static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool mutated) {
   tt_slot* slot = &bound->slots[index];
   slot->t = t;
   slot->first = -1;
   slot->is_base = slot->unwritten = slot->is_lost = slot->donate = false;
   slot->view = NULL;
-  reserve(bound, 8 + 4 * TT_MAX_RANK);
+  reserve(bound, 10 + 5 * TT_MAX_RANK);
   uint64_t flags = (t->wrapped ? TT_KEY_WRAPPED : 0u) | (t->conj ? TT_KEY_CONJ : 0u) | (t->neg ? TT_KEY_NEG : 0u);
   if (t->storage == NULL) {
     put(bound, (uint64_t)t->dtype | (uint64_t)t->rank << 8 | (flags | TT_KEY_HOST) << 16);
@@ -107,6 +122,9 @@ static void put_tensor(tt_bound* bound, int index, const tt_tensor* t, bool muta
   slot->donate = mutated && s->buffer != NULL && tt_obj_refs(s->buffer) == 1;
   flags |= (slot->is_base ? TT_KEY_BASE : 0u) | (slot->unwritten ? TT_KEY_UNWRITTEN : 0u) |
            (slot->is_lost ? TT_KEY_LOST : 0u) | (slot->donate ? TT_KEY_DONATE : 0u);
+  if (__builtin_expect(s->padded != NULL, 0)) {
+    put_padded(bound, s->padded);
+  }
   uint64_t alias = slot->first == index ? 0 : (uint64_t)slot->first + 1;
   if (slot->is_base) {
     put(bound, (uint64_t)t->dtype | (uint64_t)t->rank << 8 | flags << 16 | alias << 32);
@@ -135,6 +153,17 @@ static void put_text(tt_bound* bound, const char* text) {
   }
 }
 
+// Integers of an argument: constants of the call, or in a pattern perhaps sizes.
+static void put_constants(tt_bound* bound, int n, const int64_t* values, bool may_be_sizes) {
+  if (bound->sizes != NULL && bound->ints_are_sizes && may_be_sizes) {
+    put_ints(bound, n, values);
+    return;
+  }
+  for (int i = 0; i < n; ++i) {
+    put(bound, (uint64_t)values[i]);
+  }
+}
+
 static void put_argument(tt_bound* bound, int i, uint64_t baked) {
   const tt_argument* arg = &bound->call->args[i];
   const tt_overload* overload = bound->call->overload;
@@ -151,6 +180,11 @@ static void put_argument(tt_bound* bound, int i, uint64_t baked) {
       }
       break;
     case TT_ARG_INT:
+      if (__builtin_expect(bound->sizes != NULL, 0) && bound->ints_are_sizes && in_key) {
+        put_constants(bound, 1, &arg->number.i, true);
+        break;
+      }
+      // fallthrough
     case TT_ARG_BOOL:
     case TT_ARG_FLOAT:
     case TT_ARG_COMPLEX:
@@ -164,7 +198,7 @@ static void put_argument(tt_bound* bound, int i, uint64_t baked) {
       break;
     case TT_ARG_INTS:
     case TT_ARG_BOOLS:
-      put_ints(bound, arg->count, arg->ints);
+      put_constants(bound, arg->count, arg->ints, arg->kind == TT_ARG_INTS);
       break;
     case TT_ARG_FLOATS:
       for (int j = 0; in_key && j < arg->count; ++j) {
@@ -207,6 +241,14 @@ void tt_bound_key_locked(tt_bound* bound) {
   bound->hash = tt_hash_words(bound->words, bound->num_words);
 }
 
+void tt_bound_pattern_locked(tt_bound* bound, bool ints_are_sizes, tt_sizes* out_sizes) {
+  out_sizes->count = 0;
+  bound->sizes = out_sizes;
+  bound->ints_are_sizes = ints_are_sizes;
+  tt_bound_key_locked(bound);
+  bound->sizes = NULL;
+}
+
 tt_status tt_bound_captured(const tt_bound* bound) {
   return TT_STATUS(
       TT_FAILED_PRECONDITION,
@@ -218,13 +260,16 @@ void tt_bound_freeze_locked(tt_bound* bound) {
   for (int i = 0; i < bound->count; ++i) {
     tt_slot* slot = &bound->slots[i];
     if (slot->first == i) {
-      slot->type = tt_arena_dup(&bound->arena, &slot->t->storage->type, sizeof(tt_type));
+      const tt_storage* s = slot->t->storage;
+      slot->type = tt_arena_dup(&bound->arena, &s->type, sizeof(tt_type));
+      slot->padded = s->padded != NULL ? tt_arena_dup(&bound->arena, s->padded, sizeof(tt_type)) : NULL;
       if (slot->is_lost) {
         slot->lost = tt_arena_strdup(&bound->arena, slot->t->storage->lost);
         slot->lost_code = slot->t->storage->lost_code;
       }
     } else if (slot->first >= 0) {
       slot->type = bound->slots[slot->first].type;
+      slot->padded = bound->slots[slot->first].padded;
     }
   }
 }

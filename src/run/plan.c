@@ -49,6 +49,16 @@ bool tt_overload_uses_precision(const tt_overload* overload) {
 static void destroy_plan(void* obj) {
   tt_plan* plan = obj;
   tt_exec_release(plan->exec);
+  if (plan->program != NULL) {
+    plan->text = NULL;
+    plan->source_types = plan->result_types = NULL;
+    plan->sources = NULL;
+    plan->donate = NULL;
+    plan->results = NULL;
+    tt_obj_release(plan->program);
+  }
+  free(plan->value_types);
+  free(plan->out_padded);
   if (plan->extra != NULL) {
     plan->free_extra(plan->extra);
   }
@@ -94,6 +104,16 @@ tt_status tt_plan_compile(tt_plan* plan, int device_index) {
   tt_device* device;
   tt_exec* exec = NULL;
   char name[128];
+  if (plan->program != NULL) {
+    TT_TRY(tt_plan_compile(plan->program, device_index));
+    tt_lock();
+    if (plan->exec == NULL) {
+      plan->exec = plan->program->exec;
+      tt_exec_retain(plan->exec);
+    }
+    tt_unlock();
+    return NULL;
+  }
   tt_plan_program_name(plan, name, sizeof name);
   TT_TRY(tt_device_get(device_index, &device));
   TT_TRY(tt_compile(device, name, plan->text, plan->overload->xla_options, &exec));
@@ -176,6 +196,9 @@ tt_status tt_plan_number(const tt_plan* plan, const tt_bound* bound, const tt_so
     case TT_SOURCE_OFFSET:
       *out_number = (tt_scalar){.kind = 'i', .i = bound->slots[source->index].t->offset};
       return NULL;
+    case TT_SOURCE_SIZE:
+      *out_number = (tt_scalar){.kind = 'i', .i = plan->sizes[source->index]};
+      return NULL;
     case TT_SOURCE_HOST:
       *out_number = bound->slots[source->index].t->host;
       return NULL;
@@ -253,19 +276,25 @@ void tt_plan_make_outputs_locked(tt_plan* plan, int device, tt_outputs* out_outp
   for (int k = 0; k < plan->num_outputs; ++k) {
     out_outputs->items[k].meta = &plan->metas[k];
     if (plan->out_types[k].dtype != TT_DTYPE_INVALID) {
-      out_outputs->items[k].storage = tt_storage_new(device, &plan->out_types[k], tt_type_bytes(&plan->out_types[k]));
+      tt_storage* made = tt_storage_new(device, &plan->out_types[k], tt_type_bytes(&plan->out_types[k]));
+      if (plan->out_padded != NULL) {
+        tt_storage_set_type(made, &plan->out_types[k], &plan->out_padded[k]);
+      }
+      out_outputs->items[k].storage = made;
     }
   }
 }
 
-static void place_result_locked(tt_plan* plan, tt_bound* bound, tt_device* d, const tt_result* result,
-                                tt_buffer* buffer, tt_outputs* outputs) {
+static void place_result_locked(tt_plan* plan, tt_bound* bound, tt_device* d, int number, tt_buffer* buffer,
+                                tt_outputs* outputs) {
+  const tt_result* result = &plan->results[number];
+  const tt_type* type = plan->value_types != NULL ? &plan->value_types[number] : tt_buffer_type(buffer);
   switch (result->kind) {
     case TT_RESULT_OUTPUT:
-      tt_storage_set_buffer_take(outputs->items[result->index].storage, buffer, plan->overload->name);
+      tt_storage_set_value_take(outputs->items[result->index].storage, buffer, type, plan->overload->name);
       break;
     case TT_RESULT_WRITE:
-      tt_storage_set_buffer_take(bound->slots[result->index].t->storage, buffer, plan->overload->name);
+      tt_storage_set_value_take(bound->slots[result->index].t->storage, buffer, type, plan->overload->name);
       break;
     case TT_RESULT_CHECK:
     default:
@@ -321,7 +350,7 @@ tt_status tt_plan_launch_locked(tt_plan* plan, tt_bound* bound, const char* wher
       tt_device_note_launch_locked(d, results[0], plan->new_bytes, out_wait);
     }
     for (size_t r = 0; r < count; ++r) {
-      place_result_locked(plan, bound, d, &plan->results[r], results[r], out_outputs);
+      place_result_locked(plan, bound, d, (int)r, results[r], out_outputs);
     }
   }
   if (inputs != inline_inputs) {

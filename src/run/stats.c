@@ -78,6 +78,7 @@ tt_status tt_cache_clear(void) {
 
 void tt_memory_cache_clear(void) {
   tt_plans_forget();
+  tt_families_forget();
   tt_fuse_forget();
   tt_program_forget();
 }

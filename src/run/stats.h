@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 void tt_plans_forget(void);
+void tt_families_forget(void);
 void tt_fuse_forget(void);  // programs of traces; waits for compilations under way
 int64_t tt_plans_held(void);
 

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "hlo/bounded.h"
 #include "run/call.h"
 #include "run/numbers.h"
 
@@ -97,8 +98,17 @@ static tt_val base_of(tt_trace* tr, int first) {
     if (slot->unwritten) {
       tr->base[first] = tt_zeros(tr->b, slot->type->dtype, slot->type->rank, slot->type->dims);
     } else {
+      const tt_type* held = slot->padded != NULL ? slot->padded : slot->type;
       tr->param[first] = (int)tr->sources.count;
-      tr->base[first] = add_source(tr, (tt_source){.kind = TT_SOURCE_VALUE, .index = first}, slot->type);
+      tr->base[first] = add_source(tr, (tt_source){.kind = TT_SOURCE_VALUE, .index = first}, held);
+      if (slot->padded != NULL) {
+        int64_t zero[TT_MAX_RANK] = {0};
+        int64_t one[TT_MAX_RANK];
+        for (int d = 0; d < held->rank; ++d) {
+          one[d] = 1;
+        }
+        tr->base[first] = tt_slice(tr->b, tr->base[first], zero, slot->type->dims, one);
+      }
     }
   }
   return tr->base[first];
@@ -291,10 +301,26 @@ static tt_val storage_value(tt_trace* tr, const tt_meta* m, tt_val value, tt_typ
 // The old value's memory serves the new one.
 static bool given_up(const tt_trace* tr, int s) {
   const tt_slot* slot = &tr->bound->slots[s];
-  return slot->donate && tr->param[s] >= 0 && tt_type_equal(tt_type_of(tr->b, tr->base[s]), slot->type);
+  return slot->donate && slot->padded == NULL && tr->param[s] >= 0 && tt_type_equal(tt_type_of(tr->b, tr->base[s]), slot->type);
 }
 
-tt_status tt_trace_finish(tt_trace* tr, int num_outs, const tt_meta* metas, const tt_val* outs, tt_plan** out_plan) {
+// The value held at bounds in the dimensions of `pad` (of the output, not of the storage).
+static tt_val padded_value(tt_trace* tr, const tt_meta* m, tt_val value, uint32_t pad) {
+  int64_t order[TT_MAX_RANK];
+  if (!tt_view_dense_order(m->rank, m->sizes, m->strides, order) || tt_rank_of(tr->b, value) != m->rank) {
+    return value;
+  }
+  for (int d = 0; d < m->rank; ++d) {
+    int64_t size = tt_dim_of(tr->b, value, d);
+    if ((pad >> order[d] & 1) != 0 && size > 0) {
+      value = tt_pad_dim(tr->b, value, d, 0, tt_size_bound(size) - size, 0);
+    }
+  }
+  return value;
+}
+
+int tt_trace_collect(tt_trace* tr, int num_outs, const tt_meta* metas, const tt_val* outs, const uint32_t* pad,
+                     tt_plan** out_plan, tt_val** out_values) {
   tt_bound* bound = tr->bound;
   const tt_overload* overload = bound->call->overload;
   tt_plan* plan = tt_plan_create(overload);
@@ -310,7 +336,10 @@ tt_status tt_trace_finish(tt_trace* tr, int num_outs, const tt_meta* metas, cons
       continue;
     }
     tt_val value = storage_value(tr, &metas[k], outs[k], &plan->out_types[k]);
-    plan->new_bytes += tt_type_bytes(&plan->out_types[k]);
+    if (pad != NULL && pad[k] != 0) {
+      value = padded_value(tr, &metas[k], value, pad[k]);
+    }
+    plan->new_bytes += tt_type_bytes(tt_type_of(tr->b, value));
     if (tt_type_elements(&plan->out_types[k]) > 0) {
       plan->results[count] = (tt_result){.kind = TT_RESULT_OUTPUT, .index = k};
       values[count++] = value;
@@ -349,39 +378,68 @@ tt_status tt_trace_finish(tt_trace* tr, int num_outs, const tt_meta* metas, cons
     plan->donate[check_param] = true;
   }
   plan->random_steps = tr->random_steps;
+  *out_plan = plan;
+  *out_values = values;
+  return count;
+}
 
+tt_status tt_plan_print(tt_plan* plan, tt_builder* b, tt_val* values) {
   char name[128];
+  char* text = NULL;
+  size_t n = (size_t)plan->num_results;
   tt_plan_program_name(plan, name, sizeof name);
-  tt_status status = NULL;
-  if (count > 0) {
-    char* text = NULL;
-    status = tt_builder_finish(tr->b, name, count, values, &text);
-    tt_device* device = NULL;
-    if (status == NULL) {
-      status = tt_device_get(bound->call->device, &device);
-    }
-    if (status == NULL) {
-      plan->text = text;
-      text = NULL;
-      plan->result_types = tt_calloc((size_t)count, sizeof *plan->result_types);
-      for (int r = 0; r < count; ++r) {
-        plan->result_types[r] = *tt_type_of(tr->b, values[r]);
-        plan->value_bytes += tt_type_bytes(&plan->result_types[r]);
-      }
-      plan->source_types = tt_calloc(tr->sources.count + 1, sizeof *plan->source_types);
-      for (int i = 0; i < plan->num_sources; ++i) {
-        plan->source_types[i] = *tt_builder_param_type(tr->b, i);
-      }
-      // Fused mode runs most plans only as part of others.
-      if (tt_mode_get() != TT_MODE_FUSED) {
-        status = tt_plan_compile(plan, device->index);
-      }
-    }
-    free(text);
-  } else {
-    status = tt_builder_take_error(tr->b);
+  if (n == 0) {
+    return tt_builder_take_error(b);
   }
+  TT_TRY(tt_builder_finish(b, name, plan->num_results, values, &text));
+  plan->text = text;
+  plan->result_types = tt_calloc(n, sizeof *plan->result_types);
+  for (size_t r = 0; r < n; ++r) {
+    plan->result_types[r] = *tt_type_of(b, values[r]);
+    plan->value_bytes += tt_type_bytes(&plan->result_types[r]);
+  }
+  plan->source_types = tt_calloc((size_t)plan->num_sources + 1, sizeof *plan->source_types);
+  for (int i = 0; i < plan->num_sources; ++i) {
+    plan->source_types[i] = *tt_builder_param_type(b, i);
+  }
+  return NULL;
+}
+
+// Where buffers are larger than values: both types are kept.
+static void note_padding(tt_plan* plan) {
+  bool padded = false;
+  for (int r = 0; r < plan->num_results; ++r) {
+    int k = plan->results[r].index;
+    padded = padded || (plan->results[r].kind == TT_RESULT_OUTPUT &&
+                        !tt_type_equal(&plan->result_types[r], &plan->out_types[k]));
+  }
+  if (!padded) {
+    return;
+  }
+  plan->value_types = tt_memdup(plan->result_types, (size_t)plan->num_results * sizeof *plan->value_types);
+  plan->out_padded = tt_memdup(plan->out_types, (size_t)plan->num_outputs * sizeof *plan->out_padded);
+  for (int r = 0; r < plan->num_results; ++r) {
+    if (plan->results[r].kind == TT_RESULT_OUTPUT) {
+      plan->value_types[r] = plan->out_types[plan->results[r].index];
+      plan->out_padded[plan->results[r].index] = plan->result_types[r];
+    }
+  }
+}
+
+tt_status tt_trace_finish(tt_trace* tr, int num_outs, const tt_meta* metas, const tt_val* outs, const uint32_t* pad,
+                          tt_plan** out_plan) {
+  tt_plan* plan;
+  tt_val* values;
+  tt_trace_collect(tr, num_outs, metas, outs, pad, &plan, &values);
+  tt_status status = tt_plan_print(plan, tr->b, values);
   free(values);
+  if (status == NULL && plan->num_results > 0) {
+    note_padding(plan);
+  }
+  // Fused mode runs most plans only as part of others.
+  if (status == NULL && tt_mode_get() != TT_MODE_FUSED) {
+    status = tt_plan_compile(plan, tr->bound->call->device);
+  }
   if (status != NULL) {
     tt_obj_release(plan);
     return status;
