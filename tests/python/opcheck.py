@@ -255,6 +255,26 @@ def check_grad(op, dtype, limit):
         same_or_truer(got, want, lambda: gradients(op, s, wider(inputs), dtype), op, dtype, strides=False)
 
 
+def check_compile(op, dtype, limit):
+    """Each sample's function through torch.compile(backend="tpu"): values, and gradients where there are any."""
+    grad = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
+    for s in samples(op, dtype, grad, limit):
+        torch._dynamo.reset()
+        run = torch.compile(op.get_op(), backend="tpu")
+        inputs = (s.input, s.args, s.kwargs)
+        moved = move(inputs, op)
+        want, got = op(s.input, *s.args, **s.kwargs), run(moved[0], *moved[1], **moved[2])
+
+        def exact():
+            first, args, kwargs = wider(inputs)
+            return op(first, *args, **kwargs)
+
+        same_or_truer(chosen(op, s, got), chosen(op, s, want), exact, op, dtype)
+        if grad:
+            want, got = gradients(op, s, inputs, dtype), gradients(run, s, moved, dtype)
+            same_or_truer(got, want, lambda: gradients(op, s, wider(inputs), dtype), op, dtype, strides=False)
+
+
 def check_inplace(op, dtype, limit):
     variant = op.get_inplace()
     if variant is None:
@@ -317,6 +337,7 @@ def check_error(op, dtype, limit):
 KINDS = {
     "forward": check_forward,
     "grad": check_grad,
+    "compile": check_compile,
     "inplace": check_inplace,
     "out": check_out,
     "noncontig": functools.partial(check_forward, kind="noncontiguous_samples"),
