@@ -144,22 +144,22 @@ struct Row {
   Check check;
 };
 constexpr Row rows[] = {
-    {"aten::uniform_",                        "",              uniform    },
-    {"aten::exponential_",                    "",              exponential},
-    {"aten::cauchy_",                         "",              cauchy     },
-    {"aten::geometric_",                      "",              geometric  },
-    {"aten::log_normal_",                     "",              log_normal },
-    {"aten::normal_",                         "",              normal     },
-    {"aten::bernoulli_",                      "float",         bernoulli  },
-    {"aten::random_",                         "from",          random_from},
-    {"aten::random_",                         "to",            random_to  },
-    {"aten::randperm",                        "generator_out", randperm   },
-    {"aten::index_put",                       "",              index_put  },
-    {"aten::index_put_",                      "",              index_put  },
-    {"aten::_index_put_impl_",                "",              index_put  },
-    {"aten::_fused_moving_avg_obs_fq_helper", "",              observer   },
-    {"aten::segment_reduce", "",      segment_reduce },
-    {"aten::multinomial",    "out",   multinomial_out},
+    {"aten::uniform_",                        "",              uniform        },
+    {"aten::exponential_",                    "",              exponential    },
+    {"aten::cauchy_",                         "",              cauchy         },
+    {"aten::geometric_",                      "",              geometric      },
+    {"aten::log_normal_",                     "",              log_normal     },
+    {"aten::normal_",                         "",              normal         },
+    {"aten::bernoulli_",                      "float",         bernoulli      },
+    {"aten::random_",                         "from",          random_from    },
+    {"aten::random_",                         "to",            random_to      },
+    {"aten::randperm",                        "generator_out", randperm       },
+    {"aten::index_put",                       "",              index_put      },
+    {"aten::index_put_",                      "",              index_put      },
+    {"aten::_index_put_impl_",                "",              index_put      },
+    {"aten::_fused_moving_avg_obs_fq_helper", "",              observer       },
+    {"aten::segment_reduce",                  "",              segment_reduce },
+    {"aten::multinomial",                     "out",           multinomial_out},
 };
 
 }  // namespace

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that PyTorch has as kernels of single devices only and that are others in a row. Those that read on the host (equal, the
-// check of a factorisation) can be no single program.
+// Ops that PyTorch has as kernels of single devices only and that are others in a row. Those that read on the host (the check of
+// a factorisation) can be no single program.
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_linalg_check_errors.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/eq.h>
 #include <ATen/ops/linalg_cholesky_ex.h>
 #include <ATen/ops/narrow.h>
 #include <torch/library.h>
@@ -17,12 +16,6 @@ namespace tt {
 namespace {
 
 using at::Tensor;
-
-bool is_equal(const Tensor& self, const Tensor& other) {
-  TORCH_CHECK(self.device() == other.device(), "Cannot compare two tensors on different devices. Got: ", self.device(),
-              " and ", other.device());
-  return self.sizes() == other.sizes() && (self.numel() == 0 || at::eq(self, other).all().item<bool>());
-}
 
 Tensor factor(const Tensor& self, bool upper) {
   if (self.numel() == 0) {
@@ -67,7 +60,6 @@ Tensor& narrowed_out(const Tensor& self, int64_t dim, int64_t start, int64_t len
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("equal", is_equal);
   m.impl("cholesky", factor);
   m.impl("cholesky.out", factor_out);
   m.impl("narrow_copy", narrowed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shapes of quantised, grouped, jagged and segmented operators of which PyTorch has no Meta kernel, or one for CUDA's limits only.
+// Shapes of quantised, grouped and jagged operators of which PyTorch has no Meta kernel, or one for CUDA's limits only.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
@@ -136,12 +136,6 @@ std::tuple<Tensor, Tensor, Tensor> transform_qkv(const Tensor& qkv, const Tensor
   return {part(), part(), part()};
 }
 
-Tensor segment_reduce_backward(const Tensor&, const Tensor&, const Tensor& data, c10::string_view,
-                               const std::optional<Tensor>&, const std::optional<Tensor>&, int64_t,
-                               const std::optional<at::Scalar>&) {
-  return at::empty(data.sizes(), data.options());
-}
-
 Tensor quantize_per_channel_group(const Tensor& input, const Tensor& scales, const Tensor& zero_points, int64_t low,
                                   int64_t high, at::ScalarType dtype, int64_t size) {
   check_grid(low, high);
@@ -177,7 +171,6 @@ TORCH_LIBRARY_IMPL(aten, Meta, m) {
   m.impl("_convert_weight_to_int4pack", convert_weight_to_int4pack);
   m.impl("_padded_dense_to_jagged_forward", padded_to_jagged);
   m.impl("_transform_bias_rescale_qkv", transform_qkv);
-  m.impl("_segment_reduce_backward", segment_reduce_backward);
 }
 
 TORCH_LIBRARY_FRAGMENT(tt_shapes, m) {

@@ -44,8 +44,8 @@ typedef struct tt_held {
 } tt_held;
 
 typedef struct tt_bounded {
-  tt_builder* b;     // parameters: the instances', then one i64 a symbol
-  tt_val* roots;     // values of the types held
+  tt_builder* b;  // parameters: the instances', then one i64 a symbol
+  tt_val* roots;  // values of the types held
   int num_held;
   tt_held* held;
   // By root: the dimensions of its value, row-major in the same order as the instance's.

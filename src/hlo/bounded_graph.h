@@ -73,7 +73,8 @@ tt_val tt_valid(tt_bounding* g, int rank, const tt_form* forms, uint32_t dims);
 tt_val tt_masked(tt_bounding* g, tt_val x, int rank, const tt_form* forms, uint32_t dims, tt_val fill);
 void tt_settle(tt_bounding* g, const tt_node* node, int result, tt_val now, const tt_form* forms);
 // ---- attributes
-int tt_attr_read(const char* attrs, const char* name, int64_t* out);  // numbers of `name = array<..>`, `[..]` or a number
+int tt_attr_read(const char* attrs, const char* name,
+                 int64_t* out);  // numbers of `name = array<..>`, `[..]` or a number
 void tt_attr_replace(tt_strbuf* out, const char* attrs, const char* name, int n, const int64_t* values);
 
 // One node; false if it is none of the rule's.

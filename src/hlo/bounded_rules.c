@@ -120,14 +120,14 @@ static void bound_constant(tt_bounding* g, int index) {
 // ---- elementwise --------------------------------------------------------------------------------------------------
 
 static bool is_elementwise(const tt_node* node) {
-  static const char* const others[] = {"and",    "or",     "compare",          "select",
-                                       "convert", "reduce_precision", "optimization_barrier"};
+  static const char* const others[] = {
+      "and", "or", "compare", "select", "convert", "reduce_precision", "optimization_barrier"};
   if (node->num_regions > 0 || node->num_results != 1) {
     return false;
   }
-#define TT_SAME_TEXT(id, text, classes, result)  \
-  if (strcmp(node->mnemonic, (text)) == 0) { \
-    return true;                                 \
+#define TT_SAME_TEXT(id, text, classes, result) \
+  if (strcmp(node->mnemonic, (text)) == 0) {    \
+    return true;                                \
   }
   TT_UNARY_PRIMS(TT_SAME_TEXT)
   TT_BINARY_PRIMS(TT_SAME_TEXT)

@@ -34,9 +34,9 @@ typedef struct tt_slot {
   bool is_lost;      // it had one coming that was lost: reading it fails
   const char* lost;  // why, once frozen
   tt_code lost_code;
-  bool donate;          // the buffer may be given up: the call writes here and nobody else holds it
-  tt_view_plan* view;   // if !is_base
-  const tt_type* type;  // the base's type, once frozen
+  bool donate;            // the buffer may be given up: the call writes here and nobody else holds it
+  tt_view_plan* view;     // if !is_base
+  const tt_type* type;    // the base's type, once frozen
   const tt_type* padded;  // the type of its buffer if that is larger, once frozen; else NULL
 } tt_slot;
 
@@ -56,8 +56,8 @@ typedef struct tt_bound {
   int views;
   tt_sizes* sizes;      // while a pattern is made: where sizes go; else NULL
   bool ints_are_sizes;  // then: integer arguments count as sizes
-  bool captured;   // some tensor holds a captured value, which is none outside its capture
-  tt_arena arena;  // what does not fit inline
+  bool captured;        // some tensor holds a captured value, which is none outside its capture
+  tt_arena arena;       // what does not fit inline
   tt_slot inline_slots[INLINE_SLOTS];
   tt_view_plan inline_views[INLINE_VIEWS];
   uint64_t inline_words[INLINE_WORDS];
@@ -126,8 +126,8 @@ struct tt_plan {
   tt_type* result_types;
   tt_type* value_types;  // by result: the value's own type where result_types may be larger; NULL: they are the same
   tt_type* out_padded;   // by output: the type of its buffer; NULL: out_types
-  tt_meta* metas;      // by output; absent ones have an invalid dtype
-  tt_type* out_types;  // by output: the storage's type; invalid dtype for outputs that are arguments
+  tt_meta* metas;        // by output; absent ones have an invalid dtype
+  tt_type* out_types;    // by output: the storage's type; invalid dtype for outputs that are arguments
   uint64_t random_steps;
   int64_t new_bytes;    // of results that take no input's memory
   int64_t value_bytes;  // of all results

@@ -174,8 +174,7 @@ tt_status tt_copy_from_host(const tt_tensor* dst, const void* bytes) {
     space = tt_calloc((size_t)tt_type_bytes(&held), 1);
     unpack(&held, &type, 0, &from, space);
   }
-  tt_status sent =
-      tt_buffer_from_host(d->client, d->pjrt, &held, space != NULL ? space : bytes, NULL, NULL, &buffer);
+  tt_status sent = tt_buffer_from_host(d->client, d->pjrt, &held, space != NULL ? space : bytes, NULL, NULL, &buffer);
   free(space);
   TT_TRY(sent);
   TT_COUNT(to_device, tt_type_bytes(&type));

@@ -21,7 +21,7 @@ typedef struct family {
 
 // All calls of one pattern.
 typedef struct entry {
-  int count;             // sizes each
+  int count;              // sizes each
   TT_VEC(int64_t*) seen;  // sizes of calls that no family has yet
   TT_VEC(family*) families;
 } entry;

@@ -189,7 +189,8 @@ static tt_status lower(sample* s, int num_metas) {
 }
 
 static bool same_program(const tt_plan* a, const tt_plan* b) {
-  bool same = a->num_sources == b->num_sources && a->num_results == b->num_results && a->random_steps == b->random_steps;
+  bool same =
+      a->num_sources == b->num_sources && a->num_results == b->num_results && a->random_steps == b->random_steps;
   for (int i = 0; same && i < a->num_sources; ++i) {
     const tt_source* x = &a->sources[i];
     const tt_source* y = &b->sources[i];

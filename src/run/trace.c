@@ -301,7 +301,8 @@ static tt_val storage_value(tt_trace* tr, const tt_meta* m, tt_val value, tt_typ
 // The old value's memory serves the new one.
 static bool given_up(const tt_trace* tr, int s) {
   const tt_slot* slot = &tr->bound->slots[s];
-  return slot->donate && slot->padded == NULL && tr->param[s] >= 0 && tt_type_equal(tt_type_of(tr->b, tr->base[s]), slot->type);
+  return slot->donate && slot->padded == NULL && tr->param[s] >= 0 &&
+         tt_type_equal(tt_type_of(tr->b, tr->base[s]), slot->type);
 }
 
 // The value held at bounds in the dimensions of `pad` (of the output, not of the storage).
@@ -410,8 +411,8 @@ static void note_padding(tt_plan* plan) {
   bool padded = false;
   for (int r = 0; r < plan->num_results; ++r) {
     int k = plan->results[r].index;
-    padded = padded || (plan->results[r].kind == TT_RESULT_OUTPUT &&
-                        !tt_type_equal(&plan->result_types[r], &plan->out_types[k]));
+    padded = padded ||
+             (plan->results[r].kind == TT_RESULT_OUTPUT && !tt_type_equal(&plan->result_types[r], &plan->out_types[k]));
   }
   if (!padded) {
     return;
