@@ -21,6 +21,16 @@ log = logging.getLogger(__name__)
 _numbers = itertools.count()
 
 
+def _on_cpu(graph_module):
+    """True if a tensor lives or is computed on the CPU."""
+    for node in graph_module.graph.nodes:
+        value = node.meta.get("val")
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, torch.Tensor) and item.device.type == "cpu":
+                return True
+    return False
+
+
 def _written(graph_module):
     """Positions of inputs that the graph writes to."""
     places = {node: i for i, node in enumerate(n for n in graph_module.graph.nodes if n.op == "placeholder")}
