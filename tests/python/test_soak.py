@@ -39,4 +39,6 @@ def test_many_calls_leave_nothing_behind(mode):
         torch.tpu.synchronize()
         after = resident_mib(), len(os.listdir("/proc/self/fd")), torch.tpu.memory_allocated()
     assert after[0] - before[0] < 12
-    assert after[1:] == before[1:]
+    assert after[1] == before[1]
+    # The device keeps numbers that calls have used, 4096 of them at most, of 8 bytes; a tensor left behind in each round is a megabyte.
+    assert after[2] - before[2] <= 4096 * 8
