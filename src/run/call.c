@@ -155,10 +155,7 @@ static tt_val hook_random(tt_lower* L, const tt_type* type) {
 static void hook_report(tt_lower* L, tt_val bad, tt_val index, int64_t size) {
   tt_trace_report_index(L->ctx, bad, index, size);
 }
-const tt_lower_hooks* tt_call_hooks(void) {
-  static const tt_lower_hooks hooks = {hook_read, hook_write, hook_number, hook_bake, hook_random, hook_report};
-  return &hooks;
-}
+static const tt_lower_hooks call_hooks = {hook_read, hook_write, hook_number, hook_bake, hook_random, hook_report};
 
 void tt_call_adopt_plan(tt_call* call, uint64_t baked, bool precise, tt_plan* plan) {
   tt_bound bound;
@@ -213,6 +210,15 @@ static void write_one(void* ctx, int arg, int elem, const tt_tensor* t, tt_val v
   tt_trace_write(w->trace, w->bound->first_slot[arg] + elem, t, value);
 }
 
+void tt_trace_lower_call(tt_trace* trace, tt_bound* bound, int num_metas, const tt_meta* metas, tt_val* outs) {
+  tt_builder* b = tt_trace_builder(trace);
+  tt_trace_lower(b, &call_hooks, trace, bound->call, num_metas, metas, outs);
+  if (!tt_builder_failed(b)) {
+    write_back w = {trace, bound};
+    tt_call_each_aliased(bound->call, num_metas, outs, write_one, &w);
+  }
+}
+
 tt_status tt_call_lower(tt_call* call, int num_metas, const tt_meta* metas) {
   tt_bound bound;
   TT_TRY(tt_runtime_start());
@@ -238,11 +244,7 @@ tt_status tt_call_lower(tt_call* call, int num_metas, const tt_meta* metas) {
   }
   tt_trace* trace = tt_trace_create(&bound);
   tt_val* outs = tt_calloc(num_metas > 0 ? (size_t)num_metas : 1, sizeof *outs);
-  tt_trace_lower(tt_trace_builder(trace), tt_call_hooks(), trace, call, num_metas, metas, outs);
-  if (!tt_builder_failed(tt_trace_builder(trace))) {
-    write_back w = {trace, &bound};
-    tt_call_each_aliased(call, num_metas, outs, write_one, &w);
-  }
+  tt_trace_lower_call(trace, &bound, num_metas, metas, outs);
   status = tt_trace_finish(trace, num_metas, metas, outs, pad, &plan);
   free(pad);
   if (status == NULL) {

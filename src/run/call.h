@@ -171,10 +171,11 @@ void tt_trace_write(tt_trace* trace, int slot, const tt_tensor* t, tt_val value)
 tt_val tt_trace_number(tt_trace* trace, int arg, int elem, const tt_scalar* value, tt_dtype dtype);
 tt_val tt_trace_random_bits(tt_trace* trace, const tt_type* type);
 void tt_trace_report_index(tt_trace* trace, tt_val bad, tt_val index, int64_t size);
-const tt_lower_hooks* tt_call_hooks(void);  // those of a call of its own; their ctx is the trace
 // Lowers `call` by its entry; hooks decide where tensors come from. outs: num_metas values, TT_POISON for absent ones.
 void tt_trace_lower(tt_builder* b, const tt_lower_hooks* hooks, void* ctx, const tt_call* call, int num_metas,
                     const tt_meta* metas, tt_val* outs);
+// Lowers the trace's own call; results that stand for arguments are written to them, and TT_POISON in `outs` afterwards.
+void tt_trace_lower_call(tt_trace* trace, tt_bound* bound, int num_metas, const tt_meta* metas, tt_val* outs);
 // Compiles the trace to a plan: outs are the outputs' logical values (TT_POISON: absent or an argument). `pad` (may be NULL): by
 // output, the dimensions whose buffer goes up to a bound.
 TT_NODISCARD tt_status tt_trace_finish(tt_trace* trace, int num_outs, const tt_meta* metas, const tt_val* outs,

@@ -164,25 +164,11 @@ static bool fill(sample* s, const tt_bound* model, bool ints_are_sizes, const in
   return true;
 }
 
-typedef struct write_back {
-  tt_trace* trace;
-  tt_bound* bound;
-} write_back;
-
-static void write_one(void* ctx, int arg, int elem, const tt_tensor* t, tt_val value) {
-  write_back* w = ctx;
-  tt_trace_write(w->trace, w->bound->first_slot[arg] + elem, t, value);
-}
-
 static tt_status lower(sample* s, int num_metas) {
   s->trace = tt_trace_create(&s->bound);
   tt_builder* b = tt_trace_builder(s->trace);
   tt_val* outs = tt_calloc((size_t)num_metas + 1, sizeof *outs);
-  tt_trace_lower(b, tt_call_hooks(), s->trace, &s->call, num_metas, s->metas, outs);
-  if (!tt_builder_failed(b)) {
-    write_back w = {s->trace, &s->bound};
-    tt_call_each_aliased(&s->call, num_metas, outs, write_one, &w);
-  }
+  tt_trace_lower_call(s->trace, &s->bound, num_metas, s->metas, outs);
   s->count = tt_trace_collect(s->trace, num_metas, s->metas, outs, NULL, &s->plan, &s->values);
   free(outs);
   return tt_builder_take_error(b);
